@@ -127,10 +127,9 @@ class TestRefused:
         "files, says",
         [
             ({"config.json": b'{"model_type": "t5"}', "model.safetensors": b"0"}, ".*type 't5'"),
-            ({"model.Q4.gguf": b"0", "config.json": b"{}"}, "holds GGUF files"),
             ({"data/train.parquet": b"0", "README.md": b""}, "holds no weights that tfnlp reads"),
             ({"config.json": b'{"model_type": "bert"}', "tf_model.h5": b"0", "vocab.txt": b""},
-             "holds weights of Keras 2 alone"),
+             "holds no weights that tfnlp reads"),
             ({"config.json": b'{"model_type": "bert"}', "model.safetensors.index.json":
               b'{"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}',
               "model-1.safetensors": b"0"}, "is not complete: .* model-2.safetensors"),

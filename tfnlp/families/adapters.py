@@ -6,12 +6,13 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 
+from tfnlp.families.published import opened
+
 
 @contextlib.contextmanager
 def merged_checkpoint(folder: str) -> Iterator[str]:
     """Yield the folder of the checkpoint that adapters and their model make together."""
     from tfnlp.convert.peft import base_of, write_merged
-    from tfnlp.families.published import opened
 
     base = base_of(folder)
     with tempfile.TemporaryDirectory(prefix="tfnlp_merged_") as directory:

@@ -30,12 +30,7 @@ def section(
 ) -> dict[str, Any]:
     """Return all arguments of `function` but some: those that the run states, and the defaults.
 
-    Args:
-        directory: Of the run, for messages.
-        run: What `config.json` says.
-        where: The section, such as "arguments" or "backbone.arguments".
-        function: What the section is the arguments of.
-        left_out: Parameters that a run does not state.
+    `where` is the section, such as "arguments" or "backbone.arguments".
     """
     path, given = config_path(directory), find(directory, run, where)
     if not isinstance(given, dict):

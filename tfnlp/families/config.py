@@ -5,6 +5,7 @@ from typing import Any
 
 from tfnlp.configs import Config, option, redefine
 from tfnlp.families.precision import PrecisionConfig
+from tfnlp.families.preparation import same_folder
 
 LAYOUTS = ("auto", "lines", "prose", "words")
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
@@ -330,14 +331,9 @@ def model_to_go_on_from(
 ) -> Any:
     """Return the model of a family that `config.start` names, or None.
 
-    Args:
-        config: With `output`.
-        family: The name.
-        fixed: Arguments that follow from the model.
-        vocabulary: Arguments that follow from its vocabulary.
+    The arguments `fixed` follow from that model, and those of `vocabulary` from its vocabulary.
     """
     from tfnlp.families import FAMILIES
-    from tfnlp.families.preparation import same_folder
     from tfnlp.families.recognition import load_pretrained
 
     if config.start is None:

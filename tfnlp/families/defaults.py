@@ -17,14 +17,9 @@ _LAYERS, _WIDTH = 12, 768  # BERT-base and GPT
 
 
 def learning_rate(rates: tuple[float, float], layers: int | None, width: int | None) -> float:
-    """Return `base * (12 * 768) / (layers * width)`, from `base` to `highest`.
+    """Return `base * (12 * 768) / (layers * width)`, from `base` to `highest`, of two digits.
 
-    Args:
-        rates: `highest` and `base`.
-        layers, width: Of the model; of None, those of BERT-base.
-
-    Returns:
-        the rate, rounded to two digits.
+    `rates` are `highest` and `base`; `layers` and `width` of None are those of BERT-base.
     """
     highest, base = rates
     rate = base * (_LAYERS * _WIDTH) / ((layers or _LAYERS) * (width or _WIDTH))
@@ -68,13 +63,7 @@ def with_initializer_range(family: Family, config: Any) -> Any:
 def recorded(config: Any, folder: str, section: str, name: str) -> float | None:
     """Return a number of the run that a command resumes, which may be an earlier default.
 
-    Args:
-        config: That of the command.
-        folder: The run's.
-        section, name: Of `config.json`.
-
-    Returns:
-        the number; None if there is no such run or number, or the run is to be deleted.
+    None if there is no such run or number, or the run is to be deleted.
     """
     from tfnlp.training.run import is_run, read_config
 

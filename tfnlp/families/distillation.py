@@ -62,10 +62,7 @@ def load_teacher(config: Any) -> Any:
 def student_sizes(config: Any, published: dict[str, Any], teacher: Any) -> dict[str, Any]:
     """Return the sizes of a student: those given, or its teacher's with half the layers.
 
-    Args:
-        config: A `DistilBertConfig`.
-        published: The sizes that `config.size` names, {} if it names none.
-        teacher: A `Pretrained`.
+    `published` are the sizes that `config.size` names, {} if it names none.
     """
     sizes = published
     if not sizes:
@@ -89,7 +86,11 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         raise ValueError("`pack` can't be given with `teacher`, which reads rows of one document")
     teacher = before if config.start is None else load_teacher(config)
     if config.start is not None:
-        _check_vocabulary(config, before.tokenizer, teacher.tokenizer)
+        mine, theirs = before.tokenizer, teacher.tokenizer
+        if (mine.vocabulary, mine.lowercase) != (theirs.vocabulary, theirs.lowercase):
+            raise ValueError(
+                f"`teacher` {config.teacher} has another vocabulary than `start` {config.start}"
+            )
     check_length(config, teacher.config["max_positions"])
     text = dataclasses.replace(
         DISTILBERT_TEXT,
@@ -103,13 +104,6 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         training={**prepared.training, "teacher_crc32": weights_checksum(teacher.pretrainer)},
         describe=lambda *made: f"{describe(*made)}; its teacher has {size:.2f} M",
     )
-
-
-def _check_vocabulary(config: Any, mine: Any, theirs: Any) -> None:
-    if (mine.vocabulary, mine.lowercase) != (theirs.vocabulary, theirs.lowercase):
-        raise ValueError(
-            f"`teacher` {config.teacher} has another vocabulary than `start` {config.start}"
-        )
 
 
 def _objective(config: Any, teacher: Any, pretrainer: Any) -> Any:

@@ -12,7 +12,7 @@ from tfnlp.families.family import Measured
 from tfnlp.families.masked_text import MaskedText
 from tfnlp.families.plans import masked_plan
 from tfnlp.families.preparation import Preparation
-from tfnlp.families.replaced import ELECTRA_PREDICTION
+from tfnlp.families.replaced import ELECTRA_PREDICTION, discriminator
 from tfnlp.families.subwords import WORDPIECE
 from tfnlp.families.use_config import EvaluateConfig, ExportConfig
 
@@ -116,19 +116,14 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
         )
     task = None
     if "replaced" in outputs:
-        task = functools.partial(objective, weight=_weight(loaded))
+        trained = {} if loaded.run is None else loaded.run.get("training", {})
+        weight = trained.get("discriminator_weight", ElectraConfig.discriminator_weight)
+        task = functools.partial(objective, weight=weight)
     return encoders.evaluate(ELECTRA_TEXT.batches, loaded, config, task)
-
-
-def _weight(loaded: Any) -> float:
-    training = {} if loaded.run is None else loaded.run.get("training", {})
-    return training.get("discriminator_weight", ElectraConfig.discriminator_weight)
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write `encoder` and `preprocessor`, or the files of other libraries."""
-    from tfnlp.families.replaced import discriminator
-
     if config.format == "sentence-transformers":  # the encoder without heads
         return encoders.export(functools.partial(encoders.save, "electra"), loaded, config)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import fitting
+from tfnlp.families.checked import find, wrong
 from tfnlp.families.config import (
     MOST_LAYERS,
     RematConfig,
@@ -21,6 +22,7 @@ from tfnlp.families.family import Family, Fitting, Measured
 from tfnlp.families.neighbours import ELMO_PREDICTION
 from tfnlp.families.plans import ELMO_PLAN
 from tfnlp.families.preparation import tokenized
+from tfnlp.families.sentences import of_words
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -89,7 +91,6 @@ def start(config: ElmoConfig) -> Any:
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the ELMo of a run."""
     from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.families.checked import find, wrong
     from tfnlp.text import read_words
 
     reset = find(path, run, "training.reset")
@@ -166,7 +167,7 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
 
     The last layer is the mix of all, as in the `default` of the module; 0 are the word vectors.
     """
-    from tfnlp.families.sentences import of_words
+    import tensorflow as tf
 
     module = vectors(loaded)
     first = module(["a"])
@@ -180,8 +181,6 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     name = names[settings.layer]
 
     def states(words: Any) -> Any:
-        import tensorflow as tf
-
         texts = tf.strings.reduce_join(words, -1, separator=" ")
         return module(texts)[name]
 

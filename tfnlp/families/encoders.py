@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families import fitting
+from tfnlp.families.checked import text_flag
 from tfnlp.families.config import CHANGED_SIZES, model_to_go_on_from
 from tfnlp.families.examples_config import (
     CasedExamplesConfig,
@@ -18,9 +19,16 @@ from tfnlp.families.examples_config import (
 )
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.masked_text import MaskedText, sizes_of_config
+from tfnlp.families.packing import packed_pretrainer, was_packed
 from tfnlp.families.preparation import kept_vocabulary
 from tfnlp.families.saved import saved_pair
-from tfnlp.families.sentences import sentences_module, vector_graphs
+from tfnlp.families.sentences import (
+    of_tokens,
+    sentences_module,
+    settings_to_save,
+    vector_graphs,
+)
+from tfnlp.families.strings import string_vectors
 from tfnlp.families.subwords import WORDPIECE, Subwords
 from tfnlp.families.use_config import (
     EvaluateConfig,
@@ -126,7 +134,6 @@ def start(name: str, config: Any) -> Any:
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the encoder of a run."""
     from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.families.checked import text_flag
     from tfnlp.families.recognition import run_family
 
     family = run_family(path, run)
@@ -151,17 +158,12 @@ def evaluate(
 ) -> Measured:
     """Return the losses and accuracies of the pretraining heads on held-out text.
 
-    Args:
-        batches: Function of (corpus, tokenizer), the keywords of `SentencePairs` and `pack` to
-            what has `evaluation_batches`.
-        loaded: A `Pretrained`.
-        config: What to measure on.
-        objective: Function of the pretrainer to the task; None: `BertPretraining`.
+    `batches` is `MaskedText.batches`; `objective` is a function of the pretrainer to the task,
+    None: `BertPretraining`.
     """
     from tfnlp import training
     from tfnlp.data import TokenizedCorpus, masked_positions
     from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.families.packing import packed_pretrainer, was_packed
     from tfnlp.tasks import BertPretraining
 
     if loaded.pretrainer is None:
@@ -192,7 +194,6 @@ def evaluate(
 
 def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to the encoder's outputs that the exported pair would be."""
-    from tfnlp.families.strings import string_vectors
     from tfnlp.hub import BertPreprocessorModule
 
     return string_vectors(loaded, BertPreprocessorModule, special=2)
@@ -200,8 +201,6 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
 
 def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to one vector each: see `Family.sentences`."""
-    from tfnlp.families.sentences import of_tokens
-
     return of_tokens(loaded.encoder, fitting.bert_reader(loaded), loaded, settings)
 
 
@@ -212,8 +211,6 @@ def save(name: str, loaded: Any, config: ExportConfig) -> None:
     model, sentences = loaded.pretrainer or loaded.encoder, None
     tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
     if config.format == "sentence-transformers":
-        from tfnlp.families.sentences import settings_to_save
-
         if tokenizer is None:
             raise ValueError(f"{loaded.path} has no vocabulary, which sentence-transformers needs")
         model, sentences = loaded.encoder, settings_to_save(loaded)
@@ -235,13 +232,7 @@ def write_tokenizer(name: str, folder: str, reader: Any, arguments: dict[str, An
 def export(
     save: Callable[[Any, ExportConfig], None], loaded: Any, config: ExportConfig
 ) -> dict[str, str]:
-    """Write `encoder` and `preprocessor`, one module that fills masks, or other files.
-
-    Args:
-        save: Function of (loaded, config) that writes Hugging Face's files.
-        loaded: A `Pretrained`.
-        config: What to write.
-    """
+    """Write `encoder` and `preprocessor`, one module that fills masks, or what `save` writes."""
     from tfnlp import hub
     from tfnlp.hub.modules.fill import export_fill
 

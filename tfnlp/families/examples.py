@@ -11,6 +11,7 @@ from tfnlp.families.preparation import (
     bpe_vocabulary,
     write_bpe_folder,
 )
+from tfnlp.families.token_text import newline_id
 
 # What examples have of their own, and what training must not change.
 _OWN = ("text", "layout", "valid", "held_out", "vocab", "vocab_size", "bpe")
@@ -80,7 +81,6 @@ def gpt_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
     """Return the vocabulary, the settings and the recipe of windows of text."""
     from tfnlp.data.numbered import check_seed
     from tfnlp.data.shards.recipes import WindowRecipe
-    from tfnlp.families.token_text import newline_id
     from tfnlp.text import gpt_tokenizer, read_bpe
 
     check_seed(config.seed)

@@ -4,7 +4,12 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tfnlp.cards import card_of_export
 from tfnlp.configs import Config
+from tfnlp.families.cards import card_of
+from tfnlp.families.sentence_measures import measured_on_pairs
+from tfnlp.families.sentences import embedded, pooled_of
+from tfnlp.families.use_config import EvaluateConfig, ExportConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +168,7 @@ class Family:
         vectors: Function of a pretrained model to the function of strings that its exported
             module would be.
         sentences: Function of (pretrained, `tfnlp.families.sentences.Pooled`) to a function of
-            strings to float32 `[N, D]`, or None of a family without vectors of texts.
+            strings to float32 `[N, D]`.
         recognise: Function of (folder, file names, Hugging Face's `model_type` or None) to whether
             a checkpoint there is this family's; None if it reads nobody's checkpoints.
         read: Function of (path, dtype) to the `Pretrained` of somebody's checkpoint.
@@ -195,8 +200,8 @@ class Family:
     export: Callable[..., dict[str, str]]
     exports: tuple[str, ...]
     vectors: Callable[..., Any]
+    sentences: Callable[..., Any]
     prediction: Prediction
-    sentences: Callable[..., Any] | None = None
     pretrainer: str | None = None
     recognise: Callable[..., bool] | None = None
     read: Callable[..., Any] | None = None
@@ -218,27 +223,19 @@ class Family:
 
         return getattr(models, self.sections["arguments"][0])
 
-    def build_encoder(self, arguments: dict[str, Any]) -> Any:
-        """Return the encoder alone, with new weights."""
-        return self.encoder_function()(**arguments)
-
     def build(
         self, arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None
     ) -> tuple[Any, Any]:
         """Return encoder and pretrainer with new weights; None for a pretrainer that is none."""
         from tfnlp import models
 
-        encoder = self.build_encoder({**arguments, "dtype": dtype})
+        encoder = self.encoder_function()(**{**arguments, "dtype": dtype})
         if self.pretrainer is None:
             return encoder, None
         return encoder, getattr(models, self.pretrainer)(encoder, **heads)
 
     def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
         """Write a model of this family with the settings that it takes."""
-        from tfnlp.cards import card_of_export
-        from tfnlp.families.cards import card_of
-        from tfnlp.families.use_config import ExportConfig
-
         config = ExportConfig.make(output=str(directory), **settings)
         self.check_takes(config, (*self.exports, "output", "overwrite"), "exports", loaded.path)
         self.check_weights(loaded)
@@ -247,9 +244,6 @@ class Family:
 
     def measured(self, loaded: Any, text: Any, settings: dict[str, Any]) -> Any:
         """Measure a model of this family with the settings that it takes, filled with defaults."""
-        from tfnlp.families.sentence_measures import measured_on_pairs
-        from tfnlp.families.use_config import EvaluateConfig
-
         self.check_weights(loaded)
         given = settings if text is None else {**settings, "text": text}
         config = EvaluateConfig.make(**given)
@@ -277,18 +271,12 @@ class Family:
 
     def embedded(self, loaded: Any, texts: list[str], settings: dict[str, Any]) -> Any:
         """Return the vectors `[N, D]` of N texts, see `Pretrained.embed`."""
-        from tfnlp.families.sentences import embedded
-
         settings = dict(settings)
         progress = settings.pop("progress", False)
         return embedded(self.sentence_function(loaded, settings), texts, progress)
 
     def sentence_function(self, loaded: Any, settings: dict[str, Any]) -> Callable[..., Any]:
         """Return the function of strings to vectors `[N, D]`, traced once for the same settings."""
-        from tfnlp.families.sentences import pooled_of
-
-        if self.sentences is None:
-            raise ValueError(f"{loaded.path} is {self.title}, which has no vectors of texts")
         pooled = pooled_of(loaded, **settings)
         if pooled not in loaded.sentence_functions:
             loaded.sentence_functions[pooled] = self.sentences(loaded, pooled)

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families.adaptation import Adaptation
+from tfnlp.families.preparation import BPE_VOCABULARY, write_bpe_folder
 
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
@@ -71,10 +72,7 @@ def fine_tuned_encoder(
 ) -> Any:
     """Return one linear layer on a whole encoder (Devlin et al. 2019, section 4).
 
-    Args:
-        backbone: A BERT, or another encoder of its kind.
-        spec, head, outputs, dtype, adaptation, packed: See `Fitting`.
-        hidden, drop_first: Of a layer before the linear one, see `models.bert_task`.
+    `hidden` and `drop_first` are of a layer before the linear one, see `models.bert_task`.
     """
     from tfnlp import models
 
@@ -172,8 +170,6 @@ def _layers_of(backbone: Pretrained, encoder: Any, choice: str) -> tuple[Any, in
 
 def keep_bpe(tokenizer: Any, folder: str) -> None:
     """Write tokens and merges of a byte-pair tokenizer into a run's folder."""
-    from tfnlp.families.preparation import BPE_VOCABULARY, write_bpe_folder
-
     path = os.path.join(folder, BPE_VOCABULARY)
     if not os.path.isdir(path):
         write_bpe_folder(path, (tokenizer.vocabulary, tokenizer.merges))
@@ -181,7 +177,6 @@ def keep_bpe(tokenizer: Any, folder: str) -> None:
 
 def restore_bpe(folder: str, lowercase: bool | None) -> Any:
     """Return the byte-pair tokenizer of a run's folder."""
-    from tfnlp.families.preparation import BPE_VOCABULARY
     from tfnlp.text import gpt_tokenizer
 
     return gpt_tokenizer(os.path.join(folder, BPE_VOCABULARY))

@@ -7,6 +7,7 @@ from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import examples, fitting
+from tfnlp.families.checked import whole_number
 from tfnlp.families.config import (
     CHANGED_SIZES,
     PackConfig,
@@ -20,9 +21,12 @@ from tfnlp.families.continuations import GPT_PREDICTION
 from tfnlp.families.examples_config import GPTExamplesConfig
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.gpt_text import perplexities, prepare
+from tfnlp.families.packing import packed_pretrainer, was_packed
 from tfnlp.families.plans import GPT_PLAN
 from tfnlp.families.saved import saved_pair
-from tfnlp.families.sentences import sentences_module, vector_graphs
+from tfnlp.families.sentences import of_tokens, sentences_module, vector_graphs
+from tfnlp.families.strings import string_vectors
+from tfnlp.families.token_text import read_token_text
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -71,7 +75,6 @@ def start(config: GPTConfig) -> Any:
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the GPT of a run."""
     from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.families.checked import whole_number
     from tfnlp.text import gpt_tokenizer
 
     whole_number(path, run, "training.seq_length")
@@ -103,8 +106,6 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp import training
     from tfnlp.data import PackedDocuments, TokenWindows
     from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.families.packing import packed_pretrainer, was_packed
-    from tfnlp.families.token_text import read_token_text
     from tfnlp.tasks import GPTPretraining
 
     if loaded.pretrainer is None:
@@ -135,7 +136,6 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
 
 def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to the model's outputs that the exported pair would be."""
-    from tfnlp.families.strings import string_vectors
     from tfnlp.hub import GPTPreprocessorModule
 
     return string_vectors(loaded, GPTPreprocessorModule, special=0)
@@ -143,8 +143,6 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
 
 def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to one vector each: see `Family.sentences`."""
-    from tfnlp.families.sentences import of_tokens
-
     return of_tokens(loaded.encoder, _sentence_reader(loaded), loaded, settings)
 
 

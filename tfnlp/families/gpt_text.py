@@ -3,6 +3,9 @@
 import dataclasses
 from typing import Any
 
+from tfnlp.families.config import check_length, transformer_sizes
+from tfnlp.families.examples import check_same_vocabulary
+from tfnlp.families.packing import check_pack
 from tfnlp.families.preparation import (
     BPE_VOCABULARY,
     Preparation,
@@ -13,6 +16,7 @@ from tfnlp.families.preparation import (
     write_bpe_folder,
 )
 from tfnlp.families.token_text import TokenText, newline_id, open_token_text, read_token_text
+from tfnlp.files import local_copy
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,7 +45,6 @@ class _Source:
 
 def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     """Return what GPT's pretraining needs: windows of tokens, the loss of the next token."""
-    from tfnlp.families.packing import check_pack
     from tfnlp.tasks import GPTPretraining
     from tfnlp.text import read_bpe
 
@@ -100,7 +103,6 @@ def perplexities(results: dict[str, float]) -> str:
 def _sizes(config: Any, before: Any) -> dict[str, Any]:
     """Return the arguments of `gpt`, checked before any work is done."""
     from tfnlp import models
-    from tfnlp.families.config import check_length, transformer_sizes
     from tfnlp.families.gpt import SIZES
 
     rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
@@ -158,8 +160,6 @@ def _from_documents(config: Any, before: Any) -> _Source:
 def _from_examples(config: Any, before: Any) -> _Source:
     """Return the batches of what `tfnlp examples` wrote."""
     from tfnlp.data import WindowShards, token_stream
-    from tfnlp.families.examples import check_same_vocabulary
-    from tfnlp.files import local_copy
     from tfnlp.text import gpt_tokenizer, read_bpe
 
     with local_copy(f"{config.examples}/{BPE_VOCABULARY}") as path:

@@ -1,13 +1,17 @@
 """Text of masked language models: vocabulary, masked batches, held-out measures."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families import masked_measures
+from tfnlp.families.config import check_length, transformer_sizes
+from tfnlp.families.examples import check_same_vocabulary, training_documents
 from tfnlp.families.packing import check_pack
 from tfnlp.families.preparation import Preparation, Vocabulary, documents, tokenized_once
 from tfnlp.families.subwords import Subwords
+from tfnlp.files import local_copy
 
 
 def _pretraining(pretrainer: Any) -> Any:
@@ -21,11 +25,8 @@ def head_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of a pretrainer: see `MaskedText.heads`.
 
-    Args:
-        config: With `initializer_range`.
-        before: The `Pretrained` to go on from, whose masked-LM head goes on too, or None.
-        batches: Not used.
-        second: The name of a second head, which is there unless `before` lacks it.
+    The masked-LM head of `before` goes on too. `second` is the name of a second head, which is
+    there unless `before` lacks it.
     """
     asked = {} if second is None else {"masked_lm": True, second: True}
     if before is None:
@@ -68,13 +69,9 @@ class MaskedText:
     copy_weights: Callable[[Any, Any, Any], None] | None = None
 
     def batches(self, corpus: Any, tokenizer: Any, pack: bool = False, **arguments: Any) -> Any:
-        """Return the masked batches of a tokenized corpus.
+        """Return the masked batches of a `TokenizedCorpus`.
 
-        Args:
-            corpus: A `TokenizedCorpus`.
-            tokenizer: Its tokenizer.
-            pack: Whether documents, or pairs of segments, are kept apart in rows of several.
-            arguments: Of `SentencePairs`, `PackedPairs`, `MaskedWindows` or `MaskedDocuments`.
+        With `pack`, documents or pairs of segments are kept apart in rows of several.
         """
         from tfnlp.data import MaskedDocuments, MaskedWindows, PackedPairs, SentencePairs
 
@@ -84,18 +81,10 @@ class MaskedText:
         rows = PackedPairs if pack else SentencePairs
         return rows(corpus, tokenizer, second=self.second, **arguments)
 
-    def shards(self, directory: str, tokenizer: Any, **arguments: Any) -> Any:
-        """Return the masked batches of prepared examples."""
-        from tfnlp.data import MaskedWindowShards, PairShards
-
-        shards = MaskedWindowShards if self.second is None else PairShards
-        return shards(directory, tokenizer, **arguments)
-
     def examples(self, config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
         """Return the vocabulary, the settings and the recipe of prepared examples."""
         from tfnlp.data.pretraining.packing import check_rows
         from tfnlp.data.shards.recipes import MaskedWindowRecipe, PairRecipe
-        from tfnlp.families.examples import training_documents
 
         check_rows(config.seq_length, config.seed)
         tokens = self.subwords.given_or_learnt(
@@ -135,12 +124,7 @@ class MaskedText:
                 f"; held out: {found['held_out_size']:,} tokens"
             )
 
-        def copy_weights(encoder: Any, pretrainer: Any) -> None:
-            if self.copy_weights is not None:
-                self.copy_weights(before, encoder, pretrainer)
-            else:
-                _copy_weights(before, encoder, pretrainer, self.copied)
-
+        copy = self.copy_weights or functools.partial(_copy_weights, self.copied)
         return Preparation(
             batches=found["batches"],
             held_out=held_out,
@@ -157,7 +141,7 @@ class MaskedText:
             measure=lambda trainer: masked_measures.measured(trainer, held_out, before is not None),
             line=lambda when, results: masked_measures.line(when, results, commonest),
             first=before is not None,
-            copy_weights=None if before is None else copy_weights,
+            copy_weights=None if before is None else functools.partial(copy, before),
             perplexity=False,
         )
 
@@ -166,8 +150,6 @@ def sizes_of_config(
     config: Any, published: dict[str, Any], before: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Return the arguments of an encoder with positions, checked before any work is done."""
-    from tfnlp.families.config import check_length, transformer_sizes
-
     rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
     if before is not None:
         sizes = {name: value for name, value in before.items() if name != "dtype"}
@@ -186,7 +168,12 @@ def _read(
     """Return the tokenizer, and batches and counts of the text or of the prepared examples."""
     subwords, settings = text.subwords, text.subwords.settings(config)
     if config.examples:
-        tokenizer = _examples_tokenizer(subwords, config, before, settings)
+        with local_copy(f"{config.examples}/{subwords.name}") as path:
+            tokenizer = subwords.maker(subwords.read(path), settings)()
+        if before is not None:
+            facts = (subwords.facts(one, settings) for one in (tokenizer, before.tokenizer))
+            check_same_vocabulary(config, *facts)
+            tokenizer = before.tokenizer
         return tokenizer, _read_examples(text, config, tokenizer, predictions)
     train, valid = documents(config)
     if before is not None:
@@ -194,23 +181,6 @@ def _read(
     else:
         tokenizer = subwords.maker(subwords.of_documents(config, train), settings)()
     return tokenizer, _read_documents(text, config, tokenizer, predictions, train, valid)
-
-
-def _examples_tokenizer(
-    subwords: Subwords, config: Any, before: Any, settings: dict[str, Any]
-) -> Any:
-    """Return the tokenizer of prepared examples, or that of the model to go on from."""
-    from tfnlp.families.examples import check_same_vocabulary
-    from tfnlp.files import local_copy
-
-    with local_copy(f"{config.examples}/{subwords.name}") as path:
-        tokens = subwords.read(path)
-    tokenizer = subwords.maker(tokens, settings)()
-    if before is None:
-        return tokenizer
-    facts = (subwords.facts(one, settings) for one in (tokenizer, before.tokenizer))
-    check_same_vocabulary(config, *facts)
-    return before.tokenizer
 
 
 def _read_documents(
@@ -265,12 +235,15 @@ def _read_examples(
     text: MaskedText, config: Any, tokenizer: Any, predictions: int
 ) -> dict[str, Any]:
     """Return batches and counts of examples that `tfnlp examples` wrote."""
+    from tfnlp.data import MaskedWindowShards, PairShards
+
     settings = {
         "batch_size": config.batch_size,
         "max_predictions": predictions,
         "whole_word": config.whole_word,
     }
-    shards = text.shards(config.examples, tokenizer, **settings)
+    kind = MaskedWindowShards if text.second is None else PairShards
+    shards = kind(config.examples, tokenizer, **settings)
     valid, train = shards.held_out(), shards.counts["train"]
     more = {"seq_length": shards.seq_length, "seed": shards.seed + 1}
     return {
@@ -284,7 +257,7 @@ def _read_examples(
     }
 
 
-def _copy_weights(before: Any, encoder: Any, pretrainer: Any, heads: tuple[str, ...]) -> None:
+def _copy_weights(heads: tuple[str, ...], before: Any, encoder: Any, pretrainer: Any) -> None:
     old = {weight.path: weight for weight in before.encoder.weights}
     for weight in encoder.weights:  # all but those of a pooler that is left out
         weight.assign(old[weight.path])

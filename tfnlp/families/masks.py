@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tfnlp.configs import option, redefine
 from tfnlp.families.family import Prediction
 from tfnlp.families.use_config import ModelConfig
+from tfnlp.pictures import plot_attention
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -73,11 +74,7 @@ def lines(loaded: Any, config: PredictPairs) -> Iterator[str]:
 def encode(
     loaded: Pretrained, text: str, pair: str | None = None
 ) -> tuple[dict[str, tf.Tensor], list[int]]:
-    """Return a text (with masks) and an optional second one as the encoder's inputs.
-
-    Returns:
-        `(inputs, positions)`: int32 `[1, T]` each, and the positions of the masks.
-    """
+    """Return texts as the encoder's inputs, int32 `[1, T]` each, and the positions of the masks."""
     import tensorflow as tf
 
     from tfnlp.hub.modules.fill import masked_pieces
@@ -132,8 +129,6 @@ def draw_attention(loaded: Pretrained, text: str, path: str) -> None:
     """Draw the attention map of the last layer for `text` as a PNG file."""
     import numpy as np
 
-    from tfnlp.pictures import plot_attention
-
     inputs, _ = encode(loaded, text)
     outputs = loaded.encoder(inputs)
     states = [outputs["embedding_output"], *outputs["encoder_outputs"]]  # [1, T, H] each
@@ -155,14 +150,7 @@ def _pretrainer_outputs(
 
 
 def mask_prediction(name: str, title: str, mask: str, pairs: bool) -> Prediction:
-    """Return the record of `tfnlp predict NAME`.
-
-    Args:
-        name: Of the sub-command.
-        title: Of the family.
-        mask: How a mask is written.
-        pairs: Whether the model may have a head for pairs of texts.
-    """
+    """Return the record of `tfnlp predict NAME`; `pairs`: of a family with a head for pairs."""
     more = ", or tell whether one text follows another," if pairs else ""
     return Prediction(
         name=name,

@@ -12,6 +12,7 @@ from typing import Any
 from tfnlp.configs import option
 from tfnlp.families.config import LAYOUT_HELP, LAYOUTS
 from tfnlp.families.family import Prediction
+from tfnlp.families.preparation import tokenized
 from tfnlp.families.use_config import ModelConfig
 
 
@@ -63,15 +64,12 @@ def check_prediction(config: PredictElmo) -> None:
 def predict(loaded: Any, config: PredictElmo) -> list[list[tuple[float, list[str], int]]]:
     """Return for each sentence the words of the corpus whose vectors are nearest to its word's.
 
-    Returns:
-        a list for each sentence of `(cosine, words of the found sentence, place in it)`, best
-        first.
+    Each is `(cosine, words of the found sentence, place in it)`; the best is first.
     """
     import numpy as np
 
     from tfnlp.bars import ProgressBar
     from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.families.preparation import tokenized
     from tfnlp.hub import ElmoModule, sentence_layers
 
     outputs = loaded.encoder.output
@@ -136,14 +134,7 @@ def marked(words: list[str], place: int, around: int = 9) -> str:
 def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str:
     """Write all layers of the sentences of a file as an HDF5 file, as bilm-tf does.
 
-    Args:
-        encoder: From `tfnlp.models.elmo`.
-        source: A file, a sentence a line.
-        path: The file to write: a data set `[layers, T, 2P]` for each sentence.
-        carry_state: Carry the LSTM state from sentence to sentence.
-
-    Returns:
-        a line that says what was written.
+    It has a data set `[layers, T, 2P]` for each sentence. Return a line that says what was written.
     """
     from tfnlp.bars import ProgressBar
     from tfnlp.convert.formats.hdf5_files import written_hdf5

@@ -17,11 +17,7 @@ def _rates(arguments: Any) -> dict[str, Any]:
 def masked_plan(name: str, sizes: Iterable[str], vocab_size: int, label: str = "") -> Plan:
     """Return the plan of a masked language model.
 
-    Args:
-        name: of the family, and of its function in `tfnlp.models`.
-        sizes: names of the published sizes.
-        vocab_size: see `Plan`.
-        label: of a pair of segments in the batch, such as "next_sentence_labels"; "" without one.
+    `label` is that of a pair of segments in the batch, such as "next_sentence_labels"; "": none.
     """
 
     def task(sizes: dict[str, Any], arguments: Any) -> Any:
@@ -89,21 +85,17 @@ def _elmo_task(sizes: dict[str, Any], arguments: Any) -> Any:
     import numpy as np
 
     from tfnlp import models
+    from tfnlp.families.elmo import ElmoConfig
     from tfnlp.models.elmo import MAX_CHARACTERS
     from tfnlp.tasks import ElmoPretraining
 
     encoder = models.elmo(**sizes, dropout=arguments.dropout, dtype=arguments.dtype)
+    samples = ElmoConfig.samples if arguments.samples is None else arguments.samples
     pretrainer = models.elmo_pretrainer(
-        encoder, arguments.vocab_size, _samples(arguments) or None, dropout=arguments.dropout
+        encoder, arguments.vocab_size, samples or None, dropout=arguments.dropout
     )
     characters = np.zeros((arguments.vocab_size, MAX_CHARACTERS), "int16")
     return ElmoPretraining(pretrainer, characters, arguments.rows, distinct=False)
-
-
-def _samples(arguments: Any) -> int:
-    from tfnlp.families.elmo import ElmoConfig
-
-    return ElmoConfig.samples if arguments.samples is None else arguments.samples
 
 
 def _elmo_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:

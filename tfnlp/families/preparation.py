@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from tfnlp.files import local_copy, written_whole
+
 Documents = Iterable[list[str]]  # that can be read several times
 T = TypeVar("T")
 
@@ -139,11 +141,8 @@ def tokenized_once(
 ) -> T:
     """Return a corpus made of documents: in memory, or of stored ones in the cache.
 
-    Args:
-        documents: What `build` reads.
-        decides: What decides the corpus beside the documents, as JSON.
-        build: Function of a folder to write the corpus to, or None, to the corpus.
-        read: Function of the folder to the corpus.
+    `decides` is what decides the corpus beside the documents, as JSON. `build` takes the folder to
+    write the corpus to, or None; `read` takes that folder.
     """
     from tfnlp.data.corpus.cache import cached, digest
     from tfnlp.data.corpus.stored_documents import StoredDocuments
@@ -165,18 +164,10 @@ def read_or_learnt(
     """Return the tokens of `config.vocab`, of an earlier start of the run, or of `learn()`.
 
     Nothing is written to the run's folder, which is made when everything else has been checked.
-    What is learnt from stored documents is kept in the cache.
-
-    Args:
-        config: With `vocab`, `output` and `restart`.
-        documents: What `learn` reads.
-        decides: What decides the vocabulary beside the documents, as JSON.
-        learn: Function that makes the vocabulary.
-        read, write, name: See `Vocabulary`.
+    What is learnt from stored documents is kept in the cache. For `decides` see `tokenized_once`,
+    for `read`, `write` and `name` see `Vocabulary`.
     """
     import tensorflow as tf
-
-    from tfnlp.files import local_copy
 
     def build(folder: str | None) -> Any:
         tokens = learn()
@@ -228,7 +219,6 @@ def bpe_vocabulary(
 
 def write_bpe_folder(path: str, pair: Any) -> None:
     """Write tokens and merges as the folder `path`, whole or not at all."""
-    from tfnlp.files import written_whole
     from tfnlp.text import write_bpe
 
     with written_whole(path) as partial:
@@ -251,8 +241,6 @@ def same_folder(first: Any, second: Any) -> bool:
 
 def write_lines(path: str, lines: Iterable[Any]) -> None:
     """Write a file of one entry a line, whole or not at all."""
-    from tfnlp.files import written_whole
-
     with written_whole(path) as partial:
         with open(partial, "w", encoding="utf-8", newline="") as file:
             file.writelines(f"{line}\n" for line in lines)

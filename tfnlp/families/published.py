@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tfnlp.files import local_copy
 from tfnlp.published import Fetched, fetch, is_published
 
 # Beside the weights: what states the sizes, and vocabularies.
@@ -19,16 +20,6 @@ _SMALL = (
     "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
 )  # fmt: skip
 _POOLING = "*_Pooling/config.json"
-# What other repositories hold, by files that tell them apart.
-_OTHERS = {
-    "model_index.json": "a diffusion pipeline",
-    "*.gguf": "GGUF files of llama.cpp",
-    "tf_model.h5": "weights of Keras 2 alone",
-    "flax_model.msgpack": "weights of Flax alone",
-    "*.onnx": "an ONNX model alone",
-    "openvino_model.xml": "an OpenVINO model alone",
-    "*.parquet": "a data set",
-}
 _MODULE = "saved_model.pb"
 
 
@@ -50,8 +41,6 @@ def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterato
     elif isinstance(path, str) and path.startswith(PREFIX):
         yield Fetched(path)  # keras-hub downloads it
     else:
-        from tfnlp.files import local_copy
-
         with local_copy(path) as folder:
             yield Fetched(folder, is_temporary=folder != path)
 
@@ -59,10 +48,7 @@ def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterato
 def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> list[str]:
     """Return the files of a repository that hold a model that tfnlp reads.
 
-    Args:
-        name: The model's, for messages.
-        files: Paths of all files in the repository.
-        path_of: Downloads a small file of them and returns its path.
+    `path_of` downloads a small file of them and returns its path.
     """
     from tfnlp.convert.folders import weight_names
     from tfnlp.convert.formats.json_files import read_json
@@ -91,7 +77,9 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
         small = [file for file in top if _is_small(file)]
         small += fnmatch.filter(files, _POOLING)
         return [*small, *_parts(name, weights, top, path_of)]
-    what = described(name, top, kind) if found is None and kind is not None else _content(top)
+    what = f"holds no weights that tfnlp reads, but {_listed(top)}"
+    if found is None and kind is not None:
+        what = described(name, top, kind)
     raise ValueError(f"{name} {what}; expected {expected_models(FAMILIES)}")
 
 
@@ -99,20 +87,17 @@ def _is_small(file: str) -> bool:
     return any(fnmatch.fnmatch(file, pattern) for pattern in _SMALL)
 
 
-def _content(top: list[str]) -> str:
-    """Return what a repository without weights that tfnlp reads holds."""
-    for file, what in _OTHERS.items():
-        if fnmatch.filter(top, file):
-            return f"holds {what}"
-    return f"holds no weights that tfnlp reads, but {', '.join(top[:5])}" + ", ..." * (len(top) > 5)
+def _listed(files: list[str]) -> str:
+    return f"{', '.join(sorted(files)[:5])}{', ...' if len(files) > 5 else ''}"
 
 
 def module_files(name: str, files: list[str], path_of: Callable[[str], str]) -> list[str]:
     """Return the files of a repository of SavedModels; arguments are those of `model_files`."""
     if any(os.path.basename(file) == _MODULE for file in files):
         return files
-    listed = f"{', '.join(sorted(files)[:5])}{', ...' if len(files) > 5 else ''}"
-    raise ValueError(f"{name} holds no SavedModel, but {listed}; `tfnlp export` writes one of it")
+    raise ValueError(
+        f"{name} holds no SavedModel, but {_listed(files)}; `tfnlp export` writes one of it"
+    )
 
 
 def _parts(
@@ -134,13 +119,7 @@ def _parts(
                 )
             parts += shards
         elif file.endswith(".index"):
-            data = fnmatch.filter(top, f"{file.removesuffix('.index')}.data-*")
-            if not data:
-                raise FileNotFoundError(
-                    f"{name} is not complete: {file} has no .data- file beside it; give another "
-                    "revision"
-                )
-            parts += data
+            parts += fnmatch.filter(top, f"{file.removesuffix('.index')}.data-*")
     return parts
 
 

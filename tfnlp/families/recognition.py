@@ -6,7 +6,13 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.families.adapters import merged_checkpoint
+from tfnlp.families.checked import check_size, count_weights, section, stated
 from tfnlp.families.family import Family
+from tfnlp.families.published import opened
+from tfnlp.families.sentence_runs import is_sentence_run, restored
+from tfnlp.families.several_runs import best_run
+from tfnlp.published import is_published
 
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
@@ -21,22 +27,12 @@ def load_pretrained(
         path: A folder or file; the name of a published model; or a `Pretrained`, which is returned.
         family: The only family that will do; None: any.
         dtype: A Keras dtype policy; None: the global one.
-
-    Raises:
-        FileNotFoundError: if there is nothing there.
-        ValueError: for anything else than a model that tfnlp reads, or another family's; says
-            what it is and what was expected.
-        OSError: if a published model can't be downloaded.
     """
     from tfnlp.convert.keras_hub.loading import is_preset, read_preset
     from tfnlp.convert.peft import is_adapter
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.convert.sentence_transformers import read_sentence_settings, transformer_folder
     from tfnlp.families import FAMILIES
-    from tfnlp.families.adapters import merged_checkpoint
-    from tfnlp.families.published import opened
-    from tfnlp.families.several_runs import best_run
-    from tfnlp.published import is_published
     from tfnlp.training.run import is_run
 
     if isinstance(path, Pretrained):
@@ -75,7 +71,6 @@ def load_pretrained(
 def run_family(path: str, run: dict[str, Any]) -> Family:
     """Return the family of a pretraining run."""
     from tfnlp.families import FAMILIES
-    from tfnlp.families.checked import stated
 
     name = stated(path, run, "model", (*FAMILIES, "task"))
     if name not in FAMILIES:
@@ -88,7 +83,6 @@ def run_family(path: str, run: dict[str, Any]) -> Family:
 def check_arguments(path: str, run: dict[str, Any], family: Family, where: str = "") -> int:
     """Check the sections of a run's config that become arguments; return the number of weights."""
     from tfnlp import models
-    from tfnlp.families.checked import count_weights, section
 
     sections = {
         name: section(path, run, where + name, getattr(models, function), left_out)
@@ -98,7 +92,7 @@ def check_arguments(path: str, run: dict[str, Any], family: Family, where: str =
 
     def build(**arguments: Any) -> Any:
         if where:
-            return family.build_encoder(arguments)
+            return family.encoder_function()(**arguments)
         encoder, pretrainer = family.build(arguments, sections.get("heads", {}), None)
         return encoder if pretrainer is None else pretrainer
 
@@ -106,8 +100,6 @@ def check_arguments(path: str, run: dict[str, Any], family: Family, where: str =
 
 
 def _of_run(path: str, family: Family | None, dtype: str | None) -> tuple[Family, Pretrained]:
-    from tfnlp.families.checked import check_size
-    from tfnlp.families.sentence_runs import is_sentence_run, restored
     from tfnlp.training.run import check_run, read_config, restore_weights
 
     run = read_config(path)

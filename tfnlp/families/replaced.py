@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tfnlp.configs import option
 from tfnlp.families.family import Prediction
+from tfnlp.families.masks import encode
 from tfnlp.families.use_config import ModelConfig
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def predict(loaded: Pretrained, config: PredictElectra) -> list[list[tuple[str, 
     """Return for each text its tokens with the probabilities that they were replaced."""
     import tensorflow as tf
 
-    from tfnlp.families.masks import encode
     from tfnlp.hub.modules.fill import tokens_and_texts
 
     model, found = discriminator(loaded), []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.families.sentence_runs import vectors_of_texts
+
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.families.family import Measured
@@ -17,7 +19,6 @@ def measured_on_pairs(loaded: Pretrained, config: EvaluateConfig) -> Measured:
     """Return the measures of `tfnlp.tasks.sentence_scores.score_sentences`."""
     from tfnlp.data import examples_of
     from tfnlp.families.family import Measured
-    from tfnlp.families.sentence_runs import vectors_of_texts
     from tfnlp.tasks.sentence_scores import score_sentences
 
     for name in sorted(config.given - {*TAKES}):

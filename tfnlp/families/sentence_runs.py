@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families.adaptation import adaptation_of
+from tfnlp.families.checked import check_size, count_weights, section, text_flag
 from tfnlp.families.preparation import kept_vocabulary
+from tfnlp.families.sentences import embedded
 
 if TYPE_CHECKING:
     import keras
@@ -78,20 +80,10 @@ def siamese_of(encoder: keras.Model, settings: SentenceRun) -> keras.Model:
     return siamese(encoder, settings.texts, settings.classes or None, settings.pooling)
 
 
-def vectors_of_texts(
-    loaded: Pretrained, texts: Sequence[str], settings: Any = None
-) -> dict[str, Any]:
-    """Return the vector of each distinct text, float32 `[D]`.
-
-    Args:
-        loaded: A model of any family.
-        texts: With or without repetitions.
-        settings: As of `Family.sentence_function`; None: the model's.
-    """
-    from tfnlp.families.sentences import embedded
-
+def vectors_of_texts(loaded: Pretrained, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the vector of each distinct text, float32 `[D]`."""
     distinct = list(dict.fromkeys(texts))
-    vectors = embedded(loaded.family.sentence_function(loaded, settings or {}), distinct)
+    vectors = embedded(loaded.family.sentence_function(loaded, {}), distinct)
     return dict(zip(distinct, vectors, strict=True))
 
 
@@ -99,7 +91,6 @@ def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) 
     """Return the model of a run, with the weights of its best checkpoint."""
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.convert.sentence_transformers import SentenceSettings
-    from tfnlp.families.checked import check_size, count_weights, section, text_flag
     from tfnlp.training.run import restore_weights
 
     function, (_, left_out) = family.encoder_function(), family.sections["arguments"]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
+from tfnlp.families.use_config import chosen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,10 +77,7 @@ def settings_to_save(loaded: Pretrained) -> SentenceSettings:
 
 
 def embedded(
-    vectors: Callable[..., np.ndarray],
-    texts: list[str],
-    progress: bool = False,
-    first: int = 0,
+    vectors: Callable[..., np.ndarray], texts: list[str], progress: bool = False
 ) -> np.ndarray:
     """Return float32 `[N, D]`, computed in parts of `_PART` texts."""
     import numpy as np
@@ -87,11 +85,8 @@ def embedded(
     from tfnlp.bars import ProgressBar
 
     parts = [texts[i : i + _PART] for i in range(0, len(texts), _PART)] or [[]]
-    found = []
     with ProgressBar(total=len(texts), unit="texts", disable=not progress) as bar:
-        for part in parts:
-            found.append(vectors(part, bar.update))
-    return np.concatenate(found)
+        return np.concatenate([vectors(part, bar.update) for part in parts])
 
 
 def of_tokens(
@@ -104,8 +99,7 @@ def of_tokens(
     Args:
         model: From token ids `[B, T]` to `sequence_output`, with or without other layers.
         reader: Of the texts, see `tfnlp.text.task_readers`.
-        loaded: Whose model it is.
-        settings: Of the pooling.
+        loaded, settings: Whose model it is, and its pooling.
     """
     import numpy as np
     import tensorflow as tf
@@ -148,11 +142,7 @@ def of_words(
 ) -> Callable[..., np.ndarray]:
     """Return a function of strings, split at white space, to vectors `[N, D]`.
 
-    Args:
-        states: Function of strings ragged `[B, (T)]` to `[B, T, D]`.
-        size: D.
-        settings: Of the pooling.
-        title: Of the model, for messages.
+    `states` is a function of strings ragged `[B, (T)]` to `[B, T, D]`, and `size` is D.
     """
     import keras
     import numpy as np
@@ -200,14 +190,7 @@ def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[..., np.nd
 
 
 def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -> dict[str, str]:
-    """Write a module of strings to one vector each.
-
-    Args:
-        loaded: The model.
-        config: `ExportConfig`, with `pooling` and `seq_length`.
-        model, reader: See `of_tokens`.
-    """
-    from tfnlp.families.use_config import chosen
+    """Write a module of strings to one vector each; for `model` and `reader` see `of_tokens`."""
     from tfnlp.hub.modules.sentences import export_sentences
     from tfnlp.models import sentence_encoder
 
@@ -264,7 +247,7 @@ def _by_length(sizes: np.ndarray, compute: Callable, spec: Any, done: Done = Non
         sizes: Length of each text, int `[N]`.
         compute: Function of (rows int `[B]`, width) to `[B, D]`.
         spec: With the shape `[B, D]`.
-        done: Called with the number of texts of each batch.
+        done: See `Done`.
     """
     import numpy as np
 

@@ -19,10 +19,8 @@ def string_vectors(
 ) -> Callable[[list[str]], Any]:
     """Return a function of strings to the outputs of a model; it warns of texts that are cut.
 
-    Args:
-        loaded: The model.
-        preprocessor: Class of the module that packs strings, made of a tokenizer and a length.
-        special: Special tokens that it adds to a text.
+    `preprocessor` is the class of the module that packs strings, made of a tokenizer and a length;
+    it adds `special` tokens to a text.
     """
     import numpy as np
     import tensorflow as tf
@@ -51,10 +49,6 @@ def _by_length(call: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the outputs of a model for int32 `[N, T]`, computed in batches of similar length.
 
     Those with a time axis are `[N, T, ...]`, zeros at padding.
-
-    Args:
-        call: From `tfnlp.tasks.forward`.
-        inputs: By name.
     """
     import numpy as np
     import tensorflow as tf

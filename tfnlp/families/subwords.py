@@ -89,10 +89,7 @@ class Subwords:
     ) -> Any:
         """Return the tokens of `config.vocab`, of the run's folder, or those learnt from texts.
 
-        Args:
-            config: A `SubwordTextConfig` or the config of examples.
-            texts: Function that returns the strings to learn from.
-            documents: What they are made of, if that is stored.
+        `documents` are what the texts are made of, if that is stored.
         """
         settings = self.settings(config)
 

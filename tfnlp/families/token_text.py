@@ -33,12 +33,9 @@ class TokenText:
 def read_token_text(
     documents: Iterable[list[str]], tokenizer: Any, folder: str | None = None
 ) -> TokenText:
-    """Return the `TokenText` of documents, lists of lines.
+    """Return the `TokenText` of documents, lists of lines, which are read once.
 
-    Args:
-        documents: Read once.
-        tokenizer: That of a GPT.
-        folder: Write the stream to a file there, which is then mapped; None: keep it in memory.
+    The stream is written to a file in `folder`, which is then mapped; None: it is in memory.
     """
     import numpy as np
 

@@ -8,7 +8,10 @@ from typing import Any
 
 from tfnlp.configs import option
 from tfnlp.families.family import Measured, Prediction
+from tfnlp.families.preparation import write_lines
+from tfnlp.families.sentences import of_tokens
 from tfnlp.families.use_config import EvaluateConfig, ExportConfig, ModelConfig
+from tfnlp.pictures import can_draw, matplotlib_module, plot_attention, plot_lengths
 
 TRANSLATION_MEASURES = {
     "source": None, "target": None, "batch_size": 32, "beams": 4, "length_penalty": 0.6,
@@ -25,9 +28,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     With `report`, translations and a plot of BLEU by length are written to that folder.
     """
     from tfnlp.data import read_parallel
-    from tfnlp.families.preparation import write_lines
     from tfnlp.hub import Translator
-    from tfnlp.pictures import can_draw, plot_lengths
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu, sacrebleu
 
     sacrebleu()
@@ -68,7 +69,6 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     """Return the function of sentences to one vector each, of the encoder's last layer."""
     import keras
 
-    from tfnlp.families.sentences import of_tokens
     from tfnlp.text.task_readers import SourceReader
 
     inputs = {name: loaded.encoder.input[name] for name in ("input_word_ids", "input_mask")}
@@ -134,8 +134,6 @@ def _parts(loaded: Any, config: PredictTranslation) -> Iterator[list[str]]:
 
 def _check_picture(loaded: Any, config: PredictTranslation) -> None:
     """Raise an error, before anything is computed, if attention is wanted and can't be drawn."""
-    from tfnlp.pictures import matplotlib_module
-
     if config.attention:
         matplotlib_module()
         if "attention" not in loaded.encoder.output:
@@ -145,12 +143,8 @@ def _check_picture(loaded: Any, config: PredictTranslation) -> None:
 def _draw(loaded: Any, sentence: str, translation: str, path: str) -> None:
     import numpy as np
 
-    from tfnlp.pictures import plot_attention
-
     tokenizer = loaded.tokenizer
-    source, target = (
-        list(tokenizer.tokenize([text])[0].numpy()) for text in (sentence, translation)
-    )
+    source, target = tokenizer.tokenize([sentence, translation]).to_list()
     end = tokenizer.end_id
     ids = np.array([[*source, end]], np.int32)
     outputs = loaded.encoder(

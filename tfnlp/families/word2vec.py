@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from tfnlp.configs import option, redefine
+from tfnlp.families.checked import find, whole_number
 from tfnlp.families.config import TrainingConfig
 from tfnlp.families.counted_words import (
     COUNTS,
@@ -160,7 +161,6 @@ def _arguments(config: Word2VecConfig, corpus: Any, subwords: Any) -> dict[str, 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the word2vec of a run; `finish` makes its vectors."""
     from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.families.checked import whole_number
 
     arguments = run["arguments"]
     if arguments.get("buckets") is not None:
@@ -173,7 +173,6 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
 
 def finish(loaded: Any, path: str) -> None:
     """Make the word vectors from the restored weights."""
-    from tfnlp.families.checked import find
     from tfnlp.text import Subwords, WordVectors
     from tfnlp.training.run import read_config
 

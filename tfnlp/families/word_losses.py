@@ -6,10 +6,7 @@ from typing import Any
 def loss_arguments(loss: str, default: str, counts: Any) -> dict[str, Any]:
     """Return the arguments of a model for a loss; none for its default.
 
-    Args:
-        loss: What the config says.
-        default: The loss that the model has without arguments.
-        counts: Int `[V]`, how often each word is in the training text.
+    `counts`, int `[V]`, says how often each word is in the training text.
     """
     from tfnlp.layers.huffman import huffman_tree
 

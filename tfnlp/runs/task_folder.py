@@ -124,7 +124,7 @@ def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
         loaded.family, loaded.path, loaded.saved = family, path, True
         return loaded
     restore = family.fitting.restore_tokenizer
-    encoder = None if fine_tuned else family.build_encoder(arguments)
+    encoder = None if fine_tuned else family.encoder_function()(**arguments)
     return Pretrained(
         encoder,
         None,
