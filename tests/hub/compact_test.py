@@ -163,7 +163,7 @@ def test_a_loaded_saved_model_cannot_be_compacted(tmp_path, exported):
     layer = hub.Layer(str(exported[0] / "float32"), name="from_afar")
     x = keras.Input((None,), dtype="int32")
     model = keras.Model(x, keras.layers.Dense(2)(layer(x)["hidden"]))
-    with pytest.raises(ValueError, match="layer from_afar"):
+    with pytest.raises(ValueError, match="weights='int8'"):
         hub.export(model, tmp_path / "m", weights="int8")
     assert os.listdir(tmp_path) == []
 

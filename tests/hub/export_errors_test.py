@@ -48,7 +48,7 @@ ERRORS = {
         dense, dict(preprocessor=keras.layers.TextVectorization(vocabulary=["a"])), "preprocessor"
     ),
     "vocabulary": (of_ids, dict(preprocessor=text_preprocessor), "a vocabulary of 11 tokens"),
-    "length": (lambda: of_ids(6, SIZE), dict(preprocessor=text_preprocessor), "(None, 8)"),
+    "length": (lambda: of_ids(6, SIZE), dict(preprocessor=text_preprocessor), "[?, 8]"),
 }  # fmt: skip
 
 

@@ -260,7 +260,6 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(backbones, tmp_pat
     both = tmp_path / "both"
     refused(ValueError, "onnx=.* also the place of .*m; choose", onnx=place / "x.onnx")
     refused(ValueError, "onnx=.* also the place of .*both", onnx=both, litert=both)
-    refused(ValueError, "x.tflite ends with .tflite", onnx=tmp_path / "x.tflite")
     both.mkdir()
     (both / "thesis.txt").write_text("mine")
     refused(FileExistsError, "both", onnx=both)

@@ -73,13 +73,6 @@ def test_it_stands_in_for_the_model(exported, kind):
     assert_same(again(inputs), model(inputs))
 
 
-def test_static_lengths_stay_static(exported):
-    encoder = hub.saved_encoder(exported[0] / "bert", seq_length=T)
-    assert encoder.output["sequence_output"].shape == (None, T, H)
-    with pytest.raises(ValueError, match="seq_length=25 is longer than the 24 positions of"):
-        hub.saved_encoder(exported[0] / "bert", seq_length=25)
-
-
 def test_dropout_and_penalties_are_for_training_alone(exported):
     gpt = hub.saved_encoder(exported[0] / "gpt")
     inputs = batch(gpt.input)
@@ -160,8 +153,6 @@ def test_other_peoples_modules(tmp_path):
         outputs = encoder({"input_word_ids": ids}, training=training_)
         np.testing.assert_array_equal(outputs["sequence_output"], want + training_)
     assert len(outputs["encoder_outputs"]) == 2
-    with pytest.raises(ValueError, match="seq_length=8"):
-        hub.saved_encoder(tmp_path, seq_length=8)
 
 
 def test_modules_that_cannot_train_say_so(tmp_path):

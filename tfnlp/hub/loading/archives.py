@@ -21,11 +21,7 @@ _DAMAGE = (
 def unpack(archive: BinaryIO, folder: str, name: str) -> None:
     """Write the files of a tar file, a gzipped one or a zip file to a folder.
 
-    Args:
-        archive: a seekable binary file.
-        folder: an empty local folder. After an error it may hold some of the files; the caller
-            deletes it.
-        name: name of the archive in messages.
+    After an error the folder may hold some of the files; the caller deletes it.
 
     Raises:
         ValueError: if it is no archive, is cut off or damaged, holds anything but files and

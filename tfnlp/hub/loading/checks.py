@@ -47,10 +47,6 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
     Args:
         path: folder of the SavedModel, local or `gs://`.
         tensors: read all variables too, which takes as long as loading them.
-
-    Raises:
-        FileNotFoundError: names the file that is missing.
-        ValueError: names the file that is damaged, and how.
     """
     for meta in read_graph(path).meta_graphs:
         for name in _assets(meta):

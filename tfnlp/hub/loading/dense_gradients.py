@@ -29,11 +29,6 @@ def with_dense_gradients(function: Callable, inputs: Any, **arguments: Any) -> A
     The gradient of an embedding table is a `tf.IndexedSlices`; a row that was looked up twice
     appears in it twice. Keras 3's Adam, AdamW, Adagrad and RMSprop, and its clipping, square the
     two parts separately. The optimizers of Keras 2 square their sum, as a dense gradient gives it.
-
-    Args:
-        function: takes a nest of tensors, and returns one.
-        inputs: the nest.
-        **arguments: passed to the function.
     """
     if _as_loaded.get():
         return function(inputs, **arguments)

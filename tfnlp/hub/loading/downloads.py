@@ -67,12 +67,8 @@ def _opened(address: str) -> BinaryIO:
 def _cached(key: str, fill: Callable[[str], None], shown: str) -> str:
     """Return the SavedModel in a folder of the cache, which holds complete ones only.
 
-    Several processes may fill it at the same time; the folder of the first one is kept.
-
-    Args:
-        key: name of the folder.
-        fill: writes the files into an empty folder.
-        shown: name of the archive in messages.
+    Several processes may fill it at the same time; the folder of the first one is kept. `fill`
+    writes the files into an empty folder.
     """
     cache = _cache_dir()
     folder = os.path.join(cache, key)

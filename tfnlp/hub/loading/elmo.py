@@ -15,10 +15,6 @@ def saved_elmo(path: str | os.PathLike) -> Callable[[dict], dict[str, tf.Tensor]
         a function from a dict of `tokens`, strings `[B, T]`, and `sequence_len`, int `[B]`, to a
         dict of `word_emb` `[B, T, P]`, `lstm_outputs1`, ... `[B, T, 2P]` and the module's other
         outputs. It does not train. Its attribute `module` is the loaded module.
-
-    Raises:
-        FileNotFoundError: if there is no SavedModel.
-        ValueError: if it can't be read, or is not such an ELMo.
     """
     path = os.fspath(path)
     module = load_module(path)

@@ -13,21 +13,15 @@ _OUTPUTS = ("sequence_output", "pooled_output", "encoder_outputs", "embedding_ou
 _POSITIONS = re.compile(r"(^|/)position_embeddings?(/|$)")
 
 
-def saved_encoder(
-    path: str | os.PathLike,
-    trainable: bool = True,
-    seq_length: int | None = None,
-    name: str = "saved_encoder",
-) -> keras.Model:
+def saved_encoder(path: str | os.PathLike, trainable: bool = True) -> keras.Model:
     """Load an exported BERT or GPT as a functional model.
 
-    It is used like a model of `tfnlp.models.bert` or `tfnlp.models.gpt`.
+    It is used like a model of `tfnlp.models.bert` or `tfnlp.models.gpt`. Its one layer is the
+    `tfnlp.hub.Layer` "saved_model".
 
     Args:
         path: the folder with `encoder` or `model` in it, or one of these itself.
         trainable: False freezes all weights.
-        seq_length: static length T, or None for any length.
-        name: name of the model; its one layer is the `tfnlp.hub.Layer` "saved_model".
 
     Inputs: dict of int32 `[B, T]`, the inputs of the module.
 
@@ -42,27 +36,18 @@ def saved_encoder(
 
     Raises:
         FileNotFoundError: if there is no SavedModel.
-        ValueError: see `tfnlp.hub.Layer`; also if the module is not called with a dict of ids, has
-            no `sequence_output`, or does not accept the `seq_length`.
+        ValueError: see `tfnlp.hub.Layer`; also if the module is not called with a dict of ids, or
+            has no `sequence_output`.
     """
     path = _module_folder(os.fspath(path))
     layer = Layer(path, trainable, name="saved_model")
-    specs, outputs = _specs(layer, path)
-    positions = max_positions(layer)
-    if seq_length is not None and positions and seq_length > positions:
-        raise ValueError(
-            f"seq_length={seq_length} is longer than the {positions} positions of {path}"
-        )
-    inputs = {}
-    for key, spec in specs.items():
-        fixed = spec.shape[1]
-        if None not in (fixed, seq_length) and fixed != seq_length:
-            raise ValueError(f"seq_length={seq_length}, but {path} takes only length {fixed}")
-        inputs[key] = keras.Input((fixed or seq_length,), dtype=spec.dtype.name, name=key)
-    if seq_length is not None:  # the module was saved for any length
-        layer.set_output_shape({key: _shapes(x, seq_length) for key, x in outputs.items()})
+    inputs = {
+        key: keras.Input((spec.shape[1],), dtype=spec.dtype.name, name=key)
+        for key, spec in _input_specs(layer, path).items()
+    }
     outputs = layer(inputs)
-    return keras.Model(inputs, {k: outputs[k] for k in _OUTPUTS if k in outputs}, name=name)
+    outputs = {name: outputs[name] for name in _OUTPUTS if name in outputs}
+    return keras.Model(inputs, outputs, name="saved_encoder")
 
 
 def max_positions(layer: Layer) -> int | None:
@@ -78,25 +63,16 @@ def max_positions(layer: Layer) -> int | None:
     return rows[0] if rows else None
 
 
-def _specs(layer: Layer, path: str) -> tuple[dict, dict]:
-    """Return the specs of the inputs and of the outputs."""
+def _input_specs(layer: Layer, path: str) -> dict[str, tf.TensorSpec]:
     for inputs, outputs in zip(layer.input_specs, layer.output_specs, strict=True):
         named = isinstance(inputs, dict) and isinstance(outputs, dict)
         if named and all(x.dtype.is_integer and x.shape.rank == 2 for x in inputs.values()):
             if "sequence_output" in outputs:
-                return inputs, outputs
+                return inputs
     raise ValueError(
         f"SavedModel {path} does not return a sequence_output for a dict of named ids [B, T]; "
         "expected the encoder of a BERT or the model of a GPT, as `tfnlp export` writes it"
     )
-
-
-def _shapes(spec: tf.TypeSpec | list, seq_length: int) -> list:
-    """Return the `output_shape` of a `Layer` in which T of `[B, T, ...]` is known."""
-    if isinstance(spec, list | tuple):
-        return [_shapes(x, seq_length) for x in spec]
-    shape = spec.shape.as_list()[1:]
-    return [seq_length, *shape[1:]] if len(shape) > 1 and shape[0] is None else shape
 
 
 def _module_folder(path: str) -> str:

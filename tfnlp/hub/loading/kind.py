@@ -6,7 +6,7 @@ from tfnlp.hub.loading.checks import is_saved_model, read_about, read_graph
 
 PREPROCESSOR = "preprocessor"
 _KIND_BY_FOLDER = {"encoder": "bert", "model": "gpt"}  # the folder beside `preprocessor`
-_KIND_BY_INPUTS = {frozenset({"tokens", "sequence_len"}): "elmo"}  # the inputs of a signature
+_OF_ELMO = {"tokens", "sequence_len"}  # the inputs of a signature
 
 
 def saved_kind(path: str | os.PathLike) -> str | None:
@@ -24,8 +24,7 @@ def saved_kind(path: str | os.PathLike) -> str | None:
     if kind is not None or not is_saved_model(path):
         return kind
     signatures = (s for graph in read_graph(path).meta_graphs for s in graph.signature_def.values())
-    kinds = (_KIND_BY_INPUTS.get(frozenset(signature.inputs)) for signature in signatures)
-    return next((kind for kind in kinds if kind), None)
+    return "elmo" if any(set(one.inputs) == _OF_ELMO for one in signatures) else None
 
 
 def saved_family(path: str | os.PathLike) -> str | None:

@@ -126,7 +126,7 @@ class Layer(keras.layers.Layer):
                 freeze=freeze,
             )
         )
-        self._check_signature(old_format)
+        self._check_signature()
         if trainable:
             self._check_trainable()
         if signature is None:
@@ -144,7 +144,7 @@ class Layer(keras.layers.Layer):
         inputs, arguments = self._named(inputs), self._arguments(training, mask)
         trace = self._trace(inputs, arguments)
         if trace is not None:
-            inputs = converted(trace, inputs)
+            inputs = converted(trace.inputs, inputs)
         if self._signature:
             outputs = self._function(**inputs, **arguments)
         elif self.trainable and arguments.get("training", True):
@@ -184,10 +184,6 @@ class Layer(keras.layers.Layer):
         """The outputs of each trace, a nest of `tf.TensorSpec`."""
         return [self._chosen(trace.outputs) for trace in self._traces.value]
 
-    def set_output_shape(self, output_shape: Any) -> None:
-        """Set the argument `output_shape`."""
-        self._given.value["output_shape"] = output_shape
-
     def get_config(self) -> dict[str, Any]:
         if not isinstance(self.handle, str):
             raise ValueError(
@@ -221,7 +217,7 @@ class Layer(keras.layers.Layer):
                 f"which must be there to load it: {error}"
             ) from error
 
-    def _check_signature(self, old_format: bool) -> None:
+    def _check_signature(self) -> None:
         signature, outputs_as_dict = self._signature, self._given.value["signature_outputs_as_dict"]
         if not signature:
             if outputs_as_dict:
@@ -236,7 +232,6 @@ class Layer(keras.layers.Layer):
         if self.trainable:
             raise ValueError(
                 f"signature={signature!r} of {self._label} cannot be trained; use trainable=False"
-                + ("" if old_format else ", or the module itself")
             )
 
     def _check_trainable(self) -> None:

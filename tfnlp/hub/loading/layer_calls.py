@@ -59,10 +59,8 @@ def specs_of(traces: list[Trace], name: str | None) -> list:
 def as_tensors(specs: list, inputs: Any) -> Any:
     """Return inputs in which lists, strings and numbers of Python are tensors.
 
-    Args:
-        specs: nests of `tf.TensorSpec`. The first one with the structure of the inputs says which
-            lists are tensors and which hold several tensors. Without specs all are one tensor.
-        inputs: nest of tensors and of what becomes tensors.
+    The first of the specs that has the structure of the inputs says which lists are tensors and
+    which hold several tensors. Without specs all are one tensor.
     """
     leaves = tf.nest.flatten(inputs)
     if any(type(x).__module__.startswith("tf_keras.") for x in leaves):

@@ -24,12 +24,7 @@ def load_module(
     Args:
         handle: see `tfnlp.hub.loading.resolve`.
         tags: of the graph to load; None: the only one.
-        options: a `tf.saved_model.LoadOptions`, or None.
-
-    Raises:
-        FileNotFoundError: if there is no SavedModel.
-        ValueError: if it can't be read.
-        OSError: if it can't be downloaded.
+        options: see `tf.saved_model.load`.
     """
     path = resolve(handle)
     check_saved_model(path)

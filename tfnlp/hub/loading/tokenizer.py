@@ -39,8 +39,7 @@ def saved_tokenizer(path: str | os.PathLike) -> Any:
         a tokenizer of `tfnlp.text`, such as a `WordPieceTokenizer` or `GPT2Tokenizer`.
 
     Raises:
-        FileNotFoundError: if there is no preprocessor.
-        ValueError: if it can't be read, carries no vocabulary, or splits text in another way than
+        ValueError: if the preprocessor carries no vocabulary, or splits text in another way than
             these tokenizers.
     """
     path = preprocessor_folder(os.fspath(path))

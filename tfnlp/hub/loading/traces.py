@@ -58,11 +58,8 @@ def _restored(function: Callable) -> Any:
 def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trace | None:
     """Return the trace for a call, or None.
 
-    Args:
-        traces: list of `Trace`.
-        inputs: nest of tensors or `keras.KerasTensor`s. Integers fit any width of integer, floats
-            any width of float; see `converted`.
-        arguments: dict of Python values and tensors. Those not given take their defaults.
+    Integers fit any width of integer, floats any width of float; see `converted`. Arguments that
+    are not given take their defaults.
     """
     found = []
     for trace in traces:
@@ -76,15 +73,13 @@ def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trac
     return max(found, key=lambda f: (f[0], -f[1]))[2] if found else None
 
 
-def converted(trace: Trace, inputs: Any) -> Any:
-    """Return `inputs` in the structure and the dtypes of the trace."""
-    pairs = iter(_pairs(trace.inputs, inputs))
-
-    def convert(_: Any) -> Any:
-        spec, x = next(pairs)
-        return x if x.dtype == spec.dtype else tf.cast(x, spec.dtype)
-
-    return _map(convert, trace.inputs)
+def converted(specs: Any, inputs: Any) -> Any:
+    """Return `inputs` in the structure and the dtypes of the inputs of a trace."""
+    if isinstance(specs, dict):
+        return {key: converted(spec, inputs[key]) for key, spec in specs.items()}
+    if isinstance(specs, list | tuple):
+        return type(specs)([converted(*pair) for pair in zip(specs, inputs, strict=True)])
+    return inputs if inputs.dtype == specs.dtype else tf.cast(inputs, specs.dtype)
 
 
 def plain(nest: Any) -> Any:
@@ -112,15 +107,6 @@ def described(nest: Any) -> str:
 
 
 _ABSENT = object()
-
-
-def _map(function: Callable[[Any], Any], nest: Any) -> Any:
-    """Apply a function to the leaves in the order of `_pairs`."""
-    if isinstance(nest, dict):
-        return {key: _map(function, nest[key]) for key in sorted(nest)}
-    if isinstance(nest, list | tuple):
-        return type(nest)([_map(function, x) for x in nest])
-    return function(nest)
 
 
 def _pairs(specs: Any, inputs: Any) -> list[tuple] | None:
@@ -153,12 +139,7 @@ def _fits(spec: Any, x: Any) -> bool:
         return False
     if _ragged_rank(spec) != _ragged_rank(x):
         return False
-    wanted, shape = _shape(spec), _shape(x)
-    if wanted is None or shape is None:
-        return True
-    return len(wanted) == len(shape) and all(
-        None in (a, b) or a == b for a, b in zip(wanted, shape, strict=True)
-    )
+    return tf.TensorShape(_shape(spec)).is_compatible_with(_shape(x))
 
 
 def _fits_argument(traced: Any, given: Any) -> bool:

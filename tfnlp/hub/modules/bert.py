@@ -44,11 +44,6 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
     def __call__(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
         return self.bert_pack_inputs.pack([self.tokenize(sentences)], self._seq_length)
 
-    def signature(self) -> Callable:
-        """Return strings to the encoder's inputs as a concrete function."""
-        serve = tf.function(lambda sentences: self(sentences), autograph=False)
-        return serve.get_concrete_function(_SENTENCES)
-
 
 _SENTENCES = tf.TensorSpec([None], "string", name="sentences")
 
@@ -146,7 +141,6 @@ def export_bert(
     Raises:
         ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
             positions.
-        OSError: if a file can't be written.
     """
     table = encoder.get_layer("token_embedding")
     positions = encoder.get_layer("position_embedding").max_positions
@@ -161,7 +155,7 @@ def export_bert(
             f"seq_length={seq_length} is longer than the model's {positions} positions"
         )
     for name in ("",) if combined else ("encoder", "preprocessor"):
-        check_free(os.path.join(os.fspath(directory), name), overwrite)
+        check_free(os.path.join(directory, name), overwrite)
     default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
     outputs = {} if pretrainer is None else pretrainer.output
     objects = {name: pretrainer for name, output in OBJECTS.items() if output in outputs}

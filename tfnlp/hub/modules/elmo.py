@@ -1,5 +1,6 @@
 """ELMo as a module from strings to vectors, for export and for use in Python."""
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -47,7 +48,6 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
     Raises:
         ValueError: for another `trainable`, a cache with `trainable="all"`, a negative l2, or a
             cache file that can't be used.
-        FileNotFoundError: if there is no cache file.
     """
 
     def __init__(
@@ -124,19 +124,22 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
     ) -> dict[str, tf.Tensor]:
         # One graph for strings and tokens; without dropout also for both values of `training`.
         distinct, index, mask = bounded_words(tokens, lengths)
-        vectors = self._word_vectors(distinct)  # [N, P]
+        if self._cache is None:
+            vectors = self._from_characters(distinct)  # [N, P]
+        else:
+            vectors = self._cache.lookup(distinct, self._from_characters)
         inputs = {
             "word_embeddings": tf.gather(vectors, index),
             "word_mask": mask,
             "state": tf.zeros((tf.shape(tokens)[0], *self._state_shape)),
         }
+        scope = contextlib.nullcontext()
         if training:
             seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
             encoder = self._encoder.value
-            with seeded(encoder, layer_seeds(encoder, seed)):
-                outputs = dict(self._lstm.value(inputs, training=True))
-        else:
-            outputs = dict(self._lstm.value(inputs, training=False))
+            scope = seeded(encoder, layer_seeds(encoder, seed))
+        with scope:
+            outputs = dict(self._lstm.value(inputs, training=training))
         del outputs["state"]
         return outputs if self._all else self._mixed(outputs, mask[:, 2:])
 
@@ -156,13 +159,8 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         mean = tf.reduce_sum(tf.cast(mixed, "float32"), 1) / count
         return {**outputs, "elmo": mixed, "default": tf.cast(mean, mixed.dtype)}
 
-    def _word_vectors(self, words: tf.Tensor) -> tf.Tensor:
-        """Return vectors `[N, P]` of strings `[N]`, from the cache or else from characters."""
-        if self._cache is None:
-            return self._from_characters(words)
-        return self._cache.lookup(words, self._from_characters)
-
     def _from_characters(self, words: tf.Tensor) -> tf.Tensor:
+        """Return vectors `[N, P]` of strings `[N]`."""
         return self._char_cnn.value(character_ids(words, trim=self._margin))
 
 

@@ -7,6 +7,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.models import elmo_lstm
+from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
+
 
 def sentence_layers(
     module: Callable[[dict], dict[str, tf.Tensor]],
@@ -47,16 +50,10 @@ def running_layers(
     """Yield the layers of `sentence_layers`, but keep the LSTM state between sentences.
 
     bilm-tf's `dump_bilm_embeddings` does so: a sentence's vectors depend on all sentences before
-    it.
-
-    Args:
-        encoder: from `tfnlp.models.elmo`.
-        sentences: iterable of lists of words.
+    it. `encoder` is from `tfnlp.models.elmo`.
     """
-    from tfnlp.models import elmo_lstm
-    from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
-
     lstm, char_cnn = elmo_lstm(encoder), encoder.get_layer("char_cnn")
+    shape = (1, *encoder.get_layer("bilm").state_shape)
 
     @tf.function(
         input_signature=[tf.TensorSpec([None], "string"), tf.TensorSpec([1, None, None])],
@@ -67,11 +64,11 @@ def running_layers(
         inputs = {
             "word_embeddings": vectors,
             "word_mask": tf.ones((1, tf.size(words)), "bool"),
-            "state": tf.ensure_shape(state, (1, *encoder.get_layer("bilm").state_shape)),
+            "state": tf.ensure_shape(state, shape),
         }
         return lstm(inputs)
 
-    state = tf.zeros((1, *encoder.get_layer("bilm").state_shape))
+    state = tf.zeros(shape)
     for words in sentences:
         outputs = dict(run(tf.constant([BEGIN_OF_SENTENCE, *words, END_OF_SENTENCE]), state))
         state = outputs["state"]

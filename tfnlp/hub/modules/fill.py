@@ -73,13 +73,8 @@ def fill_masks(
 ) -> dict[str, tf.Tensor]:
     """Return the tokens for each mask of strings `[B]`, and the texts; see `FillModule`.
 
-    Args:
-        text: strings `[B]`.
-        tokenizer: the sentence tokenizer of the model.
-        logits: function of a dict of `input_word_ids`, `input_mask`, `input_type_ids` `[B, T]` and
-            `masked_lm_positions` `[B, P]` to logits `[B, P, V]`.
-        max_positions: the longest T.
-        top: k.
+    `logits` is a function of a dict of `input_word_ids`, `input_mask`, `input_type_ids` `[B, T]`
+    and `masked_lm_positions` `[B, P]` to logits `[B, P, V]`; T is at most `max_positions`.
     """
     pieces, parts = masked_pieces(tokenizer, text)
     length = tf.minimum(_largest(pieces.row_lengths()) + 2, max_positions)
@@ -119,8 +114,7 @@ def check_head(pretrainer: keras.Model | None) -> None:
 def masked_pieces(tokenizer: Any, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Convert strings `[B]` with masks to ids, int32 ragged `[B, (pieces)]`.
 
-    Returns:
-        `(ids, parts)`; `parts`, strings ragged `[B, (masks + 1)]`, is the text between the masks.
+    The second result, strings ragged `[B, (masks + 1)]`, is the text between the masks.
     """
     # The text between the masks is tokenized. The tokenizer itself reads "[MASK]" as three words,
     # like Google's, so that text can't contain special tokens.
@@ -141,10 +135,7 @@ def masked_pieces(tokenizer: Any, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf
 def best_tokens(logits: tf.Tensor, tokenizer: Any, top: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the probabilities and ids of the most probable tokens, `[..., top]` each.
 
-    Args:
-        logits: `[..., V]`; V may be larger than the vocabulary, the rest is ignored.
-        tokenizer: gives the size of the vocabulary.
-        top: number of tokens.
+    V of `[..., V]` may be larger than the vocabulary; the rest is ignored.
     """
     size = tokenizer.vocab_size
     best = tf.math.top_k(tf.nn.softmax(logits[..., :size]), min(top, size))

@@ -11,7 +11,7 @@ from tfnlp.hub.modules.frozen_features import ElmoFeatures
 from tfnlp.hub.modules.task_graph import DECODED, ids_function, task_outputs
 from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.compact import CompactWeights
-from tfnlp.hub.saving.graphs import Graphs
+from tfnlp.hub.saving.graphs import NO_GRAPHS, Graphs
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.saving.save import check_free, save_module
 from tfnlp.hub.untracked import Untracked
@@ -81,8 +81,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         for spec_of_inputs in self._inputs().values():
             call = self.__call__.get_concrete_function(spec_of_inputs)
             if weights is not None:
-                for model in models_of(task_model):
-                    weights.check(model, call.graph.variables)
+                weights.check(call.graph.variables)
         self.labels.get_concrete_function()
 
     @tf.function(input_signature=[], autograph=False)
@@ -202,21 +201,18 @@ def export_fine_tuned(
     task_model: TaskModel,
     overwrite: bool = False,
     weights: str | None = None,
-    graphs: Graphs | None = None,
+    graphs: Graphs = NO_GRAPHS,
     title: str = "the model",
 ) -> str:
     """Write `FineTunedModule(task_model)` as a SavedModel; return its path.
 
     Args:
-        directory: see `tfnlp.hub.save`.
+        directory, overwrite: see `tfnlp.hub.save`.
         task_model: the fine-tuned model.
-        overwrite: see `tfnlp.hub.save`.
         weights: "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
-        graphs: `tfnlp.hub.saving.graphs.Graphs` to write too, or None. LiteRT's reads sequences of
-            `max_length`, ONNX's of any length.
+        graphs: graphs to write too. LiteRT's reads sequences of `max_length`, ONNX's of any length.
         title: of the model, for messages.
     """
-    graphs = Graphs() if graphs is None else graphs
     check_free(directory, overwrite)
     graphs.check(directory, overwrite)
     stored, features = None, task_model.features

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.modules.text_generation import pad_prompts
+from tfnlp.hub.modules.text_generation import check_vocabulary, pad_prompts
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import as_saved, check_free, save, together
@@ -16,6 +16,7 @@ from tfnlp.models.generation import generate
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 SERVED = ("sequence_output", "lm_logits", "default")  # outputs of the model's signature
+_PAIR = ("model", "preprocessor")
 _GENERATE = {
     "prompt": tf.TensorSpec([None], "string", name="prompt"),
     "max_new_tokens": tf.TensorSpec([], "int32", name="max_new_tokens"),
@@ -153,19 +154,12 @@ def export_gpt(
     Raises:
         ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
             positions.
-        OSError: if a file can't be written.
     """
-    size = pretrainer.get_layer("token_embedding").vocab_size
+    check_vocabulary(pretrainer, tokenizer)
     positions = pretrainer.get_layer("position_embedding").max_positions
-    if tokenizer.vocab_size > size:
-        raise ValueError(
-            f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
-            "vocabulary that the model was trained with"
-        )
     if not 1 <= seq_length <= positions:
         raise ValueError(f"seq_length={seq_length} must be from 1 to the model's {positions}")
-    model_path = os.path.join(os.fspath(directory), "model")
-    preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
+    model_path, preprocessor_path = (os.path.join(directory, name) for name in _PAIR)
     for path in (model_path, preprocessor_path):
         check_free(path, overwrite)
     stored = CompactWeights([pretrainer], weights) if weights else None
@@ -174,7 +168,7 @@ def export_gpt(
         signatures = module.signatures()
         preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
         packed = {"serving_default": preprocessor.signature()}
-    with together(directory, ("model", "preprocessor")) as (first, second):
+    with together(directory, _PAIR) as (first, second):
         save(module, first, signatures)
         save(preprocessor, second, packed)
     if stored is not None:

@@ -65,19 +65,15 @@ def export_sentences(
     model: keras.Model,
     reader: Any,
     max_length: int,
-    overwrite: bool = False,
-    weights: str | None = None,
-    graphs: Graphs | None = None,
+    overwrite: bool,
+    weights: str | None,
+    graphs: Graphs,
 ) -> str:
     """Write `SentenceModule(model, reader, max_length)` as a SavedModel; return its path.
 
-    Args:
-        directory, overwrite: see `tfnlp.hub.save`.
-        model, reader, max_length: see `SentenceModule`.
-        weights: "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
-        graphs: `tfnlp.hub.saving.graphs.Graphs` from ids to `sentence_embedding`, or None.
+    For `weights`, "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
+    The graphs are from ids to `sentence_embedding`.
     """
-    graphs = Graphs() if graphs is None else graphs
     check_free(directory, overwrite)
     graphs.check(directory, overwrite)
     stored = None if weights is None else CompactWeights([model], weights)

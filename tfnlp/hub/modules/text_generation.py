@@ -25,29 +25,16 @@ class TextGenerator:
     Args:
         model: from `tfnlp.models.gpt` or `gpt_pretrainer`.
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
-        jit_compile: compile with XLA. Each new length of prompts is compiled again, which takes
-            tens of seconds; then a float32 model runs faster on a CPU.
 
     Raises:
         ValueError: if the vocabulary has more tokens than the model.
     """
 
-    def __init__(
-        self,
-        model: keras.Model,
-        tokenizer: GPT2Tokenizer | GPTTokenizer,
-        jit_compile: bool = False,
-    ) -> None:
+    def __init__(self, model: keras.Model, tokenizer: GPT2Tokenizer | GPTTokenizer) -> None:
+        check_vocabulary(model, tokenizer)
         self.tokenizer = tokenizer
-        size = model.get_layer("token_embedding").vocab_size
-        if tokenizer.vocab_size > size:
-            raise ValueError(
-                f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
-                "vocabulary that the model was trained with"
-            )
         # A table may have more rows than there are tokens.
         self._decoder = GPTDecoder(model, tokenizer.vocab_size)
-        self._jit = jit_compile
         self._graphs = {}
 
     def __call__(
@@ -63,7 +50,7 @@ class TextGenerator:
         length_penalty: float = 0.0,
         stop_tokens: Sequence[int] | None = None,
     ) -> list[str]:
-        """Return the continuations of `prompts`.
+        """Return the continuations of `prompts`, without the prompts.
 
         Args:
             prompts: list of strings; an empty one starts a text.
@@ -75,12 +62,6 @@ class TextGenerator:
             beams: use a beam search of this width and return the best beam; see
                 `tfnlp.models.beam_search`, also for `length_penalty`.
             stop_tokens: ids that end a text; None: the tokenizer's `end_id`.
-
-        Returns:
-            list of strings, without the prompts.
-
-        Raises:
-            ValueError: for arguments out of range, or a prompt that is too long.
         """
         ids, mask = self._prompts(prompts, max_new_tokens)
         stops = self._stops(stop_tokens)
@@ -108,24 +89,20 @@ class TextGenerator:
         top_p: float = 1.0,
         seed: int = 0,
         stop_tokens: Sequence[int] | None = None,
-        tokens_a_call: int = 1,
     ) -> Iterator[str]:
-        """Yield the pieces of one continuation; joined they are the result of a call.
+        """Yield the pieces of one continuation, token by token; joined they are that of a call.
 
-        The arguments are those of a call; the graph is run for `tokens_a_call` tokens at a time.
-        A character is yielded when its last byte is complete, so a piece may be empty.
+        The arguments are those of a call. A character is yielded when its last byte is complete, so
+        a piece may be empty.
         """
         check_sampling(temperature, top_k, top_p)
-        if tokens_a_call < 1:
-            raise ValueError(f"tokens_a_call={tokens_a_call} must be at least 1")
         ids, mask = self._prompts([prompt], max_new_tokens)
         stops, seeds = self._stops(stop_tokens), _row_seeds(seed, 1)
         settings = dict(temperature=float(temperature), top_k=int(top_k), top_p=float(top_p))
         state = self._graph(start, max_new_tokens)(ids, mask)
         shown, tokens, ended = "", [], False
         while not ended:
-            count = min(tokens_a_call, max_new_tokens - len(tokens))
-            new, state = self._graph(advance, count, stop_ids=stops, **settings)(state, seeds)
+            new, state = self._graph(advance, 1, stop_ids=stops, **settings)(state, seeds)
             tokens += _until_stop(new, stops)[0].numpy().tolist()
             ended = len(tokens) == max_new_tokens or bool(state["done"][0])
             # Detokenize from the start each time: a piece may depend on those before it.
@@ -167,10 +144,18 @@ class TextGenerator:
                 named = {"seeds": more[0]} if more else {}
                 return function(self._decoder, *first, count, **settings, **named)
 
-            self._graphs[key] = tf.function(
-                run, jit_compile=self._jit or None, reduce_retracing=not self._jit, autograph=False
-            )
+            self._graphs[key] = tf.function(run, reduce_retracing=True, autograph=False)
         return self._graphs[key]
+
+
+def check_vocabulary(model: keras.Model, tokenizer: GPT2Tokenizer | GPTTokenizer) -> None:
+    """Raise ValueError if a tokenizer has tokens that a model does not know."""
+    size = model.get_layer("token_embedding").vocab_size
+    if tokenizer.vocab_size > size:
+        raise ValueError(
+            f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
+            "vocabulary that the model was trained with"
+        )
 
 
 def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
@@ -190,12 +175,8 @@ def pad_prompts(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Convert strings `[B]` to ids, int32 `[B, P]`, padded on the left, and a bool mask `[B, P]`.
 
-    A prompt without tokens becomes the token that ends texts: it starts the next text.
-
-    Args:
-        tokenizer: a `GPT2Tokenizer` or `GPTTokenizer`.
-        prompts: strings `[B]`.
-        longest: number of tokens to keep, from the end of the prompt; None: all.
+    A prompt without tokens becomes the token that ends texts: it starts the next text. At most
+    `longest` tokens are kept, from the end of the prompt.
     """
     tokens = tokenizer.tokenize(prompts)
     end = 0 if tokenizer.end_id is None else tokenizer.end_id

@@ -66,9 +66,7 @@ class Translator:
     def align(self, model: keras.Model, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return translations of strings `[B]` with the attention of each of their tokens.
 
-        Args:
-            model: the model of the decoder, with the output `attention`.
-            sentences: strings `[B]`.
+        `model` is that of the decoder, with the output `attention`.
 
         Returns:
             `translation` and `score` `[B]`; `source_tokens` `[B, S]` and `target_tokens` `[B, T]`,
@@ -137,12 +135,9 @@ class Translator:
     def __call__(
         self, sentences: Sequence[str], batch_size: int = 32, progress: bool = False
     ) -> list[str]:
-        """Return the translations, in the order of the sentences.
+        """Return the translations, in the order of the sentences; of an empty one an empty one.
 
-        Args:
-            sentences: list of strings; an empty one gives an empty translation.
-            batch_size: sentences per batch; those of similar length share a batch.
-            progress: show a progress bar.
+        Sentences of similar length share a batch. With `progress` a bar is shown.
         """
         if isinstance(sentences, str | bytes):
             raise ValueError("sentences is a single string; give a list of strings")

@@ -43,9 +43,6 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
         lowercase: lower-case the texts, all of Unicode.
         punctuation: False: remove the punctuation and symbols of Unicode from the texts; a mark
             between spaces is then not a word.
-
-    Raises:
-        ValueError: for another combiner, no buckets, or a word with a line end in it.
     """
 
     def __init__(

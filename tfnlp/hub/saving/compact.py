@@ -60,12 +60,7 @@ class CompactWeights:
             yield
 
     def report(self, directory: str | os.PathLike, model: keras.Model) -> "Report":
-        """Compare the SavedModel of a model with the model, on random inputs, and print it.
-
-        Args:
-            directory: the SavedModel, with the stored weights.
-            model: whose outputs are compared, with and without them.
-        """
+        """Compare the SavedModel of a model with the model, on random inputs, and print it."""
         inputs = probe_batch(model)
         want = model(inputs, training=False)
         with self.scope(model):
@@ -77,17 +72,14 @@ class CompactWeights:
         print(f"weights as {self.kind}: {found}")
         return found
 
-    def check(self, model: keras.Model, used: Iterable[tf.Variable]) -> None:
+    def check(self, used: Iterable[tf.Variable]) -> None:
         """Raise ValueError if a graph uses a variable itself that should be read as stored."""
         used = {id(v) for v in used}
         for variable, _ in self._stored.values():
             if id(variable.value) in used:
-                layers = model._flatten_layers(include_self=False)
-                owners = [x for x in layers if any(v is variable for v in x.variables)]
-                owner = min(owners, key=lambda x: len(x.variables), default=model)
                 raise ValueError(
-                    f"weights={self.kind!r} does not work for layer {owner.name}: its variables "
-                    "belong to a loaded SavedModel or are not read through Keras; export it in "
+                    f"weights={self.kind!r} does not work for the variable {variable.path}, which "
+                    "belongs to a loaded SavedModel or is not read through Keras; export it in "
                     "float32"
                 )
 

@@ -1,9 +1,8 @@
 """Any functional Keras model as a Reusable SavedModel."""
 
-import contextlib
 import functools
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import keras
@@ -88,8 +87,7 @@ def export(
     Raises:
         ValueError: if the model can't be exported, or an argument does not fit it.
         ImportError: for `onnx` without tf2onnx.
-        FileExistsError: if a path exists already.
-        OSError: if it can't be written; incomplete files are deleted.
+        OSError: if a path exists already or can't be written; incomplete files are deleted.
     """
     objects = dict(objects or {})
     default_signatures = signatures is None
@@ -110,7 +108,7 @@ def export(
         check_free(path, overwrite)
         graphs.check(path, overwrite)
 
-    with without_word_caches([model, *objects.values(), preprocessor]), _untracked_errors(model):
+    with without_word_caches([model, *objects.values(), preprocessor]):
         adapter = _adapter(model, preprocessor)
         served = signatures.get("serving_default")
         function_of = functools.partial(_of_ids, model, served, objects, adapter)
@@ -176,17 +174,3 @@ def _module(
         repeated = default if default in keys_of(sub_model) else None
         setattr(module, name, KerasModule(sub_model, repeated, stored))
     return module
-
-
-@contextlib.contextmanager
-def _untracked_errors(model: keras.Model) -> Iterator[None]:
-    """Turn TensorFlow's error about an untracked object into one line."""
-    try:
-        yield
-    except AssertionError as error:
-        if "untracked" not in str(error):
-            raise
-        raise ValueError(
-            f"model {model.name} uses a table or loaded module that none of its layers holds; "
-            "make it an attribute of the layer that uses it"
-        ) from error

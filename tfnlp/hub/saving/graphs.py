@@ -54,9 +54,7 @@ class Graphs:
     def check(self, directory: str | os.PathLike, overwrite: bool = False) -> None:
         """Raise an error, before anything slow, if something can't be written.
 
-        Args:
-            directory: the SavedModel that is written with them; they can't be in it.
-            overwrite: whether they may be replaced.
+        They can't be in `directory`, the SavedModel that is written with them.
         """
         directory, taken = os.path.abspath(os.fspath(directory)), []
         for kind, given in self.paths().items():
@@ -67,7 +65,6 @@ class Graphs:
             if other is not None:
                 raise ValueError(f"{kind}={path} is also the place of {other}; choose another")
             taken.append(path)
-            _check_ending(kind, path)
             if not path.endswith(ENDINGS[kind]):
                 check_new_folder(path, _FILES, overwrite)
             elif os.path.isdir(path) or (os.path.exists(path) and not overwrite):
@@ -85,8 +82,7 @@ class Graphs:
 
         Args:
             function_of: function of the kind, "litert" or "onnx", to the concrete function.
-            title: of the model, for messages.
-            weights: "bfloat16", "int8" or None, see `convert` of each.
+            title, weights: see `convert` of each.
             overwrite: replace earlier ones.
         """
         with contextlib.ExitStack() as stack:
@@ -104,18 +100,12 @@ class Graphs:
             yield
 
 
+NO_GRAPHS = Graphs()
+
+
 def _overlap(one: str, other: str) -> bool:
     """Return whether two absolute paths are the same, or one is inside of the other."""
     return os.path.commonpath([one, other]) in (one, other)
-
-
-def _check_ending(kind: str, path: str) -> None:
-    for other, ending in ENDINGS.items():
-        if other != kind and path.endswith(ending):
-            raise ValueError(
-                f"{kind}={path} ends with {ending}, which is for `{other}`; expected "
-                f"{ENDINGS[kind]}, or the name of a folder"
-            )
 
 
 @contextlib.contextmanager

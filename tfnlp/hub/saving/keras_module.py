@@ -74,7 +74,7 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
         for training in (False, True):  # trace all calls that a user may make
             call = self.__call__.get_concrete_function(self.input_spec(), training=training)
             if weights is not None:
-                weights.check(model, call.graph.variables)
+                weights.check(call.graph.variables)
             others.update({id(v): v for v in call.graph.variables if id(v) not in listed})
         # Seeds of dropout that also runs in inference, and variables that Keras does not track.
         self._others = list(others.values())

@@ -157,22 +157,10 @@ def _unknown(graph: Any) -> list[str]:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Keep tf2onnx's messages back."""
-
-    def nothing(record: logging.LogRecord) -> bool:
-        return False
-
-    loggers = [logging.getLogger(n) for n in _loggers()]
-    for logger in loggers:
-        logger.addFilter(nothing)
+    """Keep the messages of tf2onnx and TensorFlow back."""
+    before = logging.root.manager.disable
+    logging.disable()
     try:
         yield
     finally:
-        for logger in loggers:
-            logger.removeFilter(nothing)
-
-
-def _loggers() -> list[str]:
-    import tf2onnx  # noqa: F401  # makes them
-
-    return ["tensorflow", *(n for n in logging.root.manager.loggerDict if n.startswith("tf2onnx"))]
+        logging.disable(before)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfnlp.hub.loading.traces import described
 from tfnlp.hub.saving.keras_hub import KerasHubPreprocessor, is_of_keras_hub
 from tfnlp.hub.saving.keras_module import KerasModule, serving
 
@@ -79,9 +80,8 @@ class PreprocessorAdapter:
                 text = keras.Input((), dtype="string", name="sentences")
                 preprocessor = keras.Model(text, preprocessor(text))
             preprocessor = KerasModule(preprocessor)
-        trackable = isinstance(preprocessor, tf.__internal__.tracking.Trackable)
         traced = callable(preprocessor) and hasattr(preprocessor.__call__, "get_concrete_function")
-        if not trackable or not traced:
+        if not traced:
             raise ValueError(
                 "preprocessor must be a Keras model or layer, or a trackable object whose "
                 f"__call__ is a tf.function, not {type(preprocessor).__name__}"
@@ -140,7 +140,7 @@ class PreprocessorAdapter:
         except (TypeError, ValueError):
             raise ValueError(
                 "preprocessor returns another structure of tensors than the model takes: "
-                f"{_described(outputs)}, expected {_described(spec)}"
+                f"{described(outputs)}, expected {described(spec)}"
             ) from None
         return outputs
 
@@ -150,8 +150,8 @@ class PreprocessorAdapter:
             alike = dense and _kind(x.dtype) == _kind(spec.dtype)
             if not alike or not x.shape.is_compatible_with(spec.shape):
                 raise ValueError(
-                    f"preprocessor returns {_described(x)} for {spec.name}, but the model takes "
-                    f"{_described(spec)}"
+                    f"preprocessor returns {described(x)} for {spec.name}, but the model takes "
+                    f"{described(spec)}"
                 )
 
 
@@ -173,11 +173,3 @@ def _input_spec(module: Any) -> Any:
                 return tf.TensorSpec(inputs.shape, inputs.dtype, "sentences")
             return inputs
     return tf.TensorSpec([None], "string", name="sentences")
-
-
-def _described(x: Any) -> str:
-    def one(x: Any) -> str:
-        ragged = isinstance(x, tf.RaggedTensor | tf.RaggedTensorSpec)
-        return f"{'ragged ' if ragged else ''}{x.dtype.name} {x.shape}"
-
-    return str(tf.nest.map_structure(one, x))
