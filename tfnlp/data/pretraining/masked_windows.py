@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfnlp.data.corpus.arrays import GrowingArray
+from tfnlp.data.corpus.arrays import GrowingArray, ranges
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.masked_rows import Epoch, MaskedRows
 
@@ -100,21 +100,20 @@ class MaskedWindows(MaskedRows):
 
     def window(self, number: int) -> np.ndarray:
         """Return the tokens of a window with its separators, without [CLS] and the last [SEP]."""
-        return self._separated(*self._windows[number].tolist())
+        return self._tokens(self._windows[number : number + 1])[0]
 
     def _draw(self, epoch: int) -> Epoch:
         return Epoch(self._shuffled(len(self._windows), epoch), self._windows)
 
     def _tokens(self, sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        windows = [self._separated(start, end) for start, end in sequences.tolist()]
-        lengths = np.array([[len(window)] for window in windows])
-        return np.concatenate(windows), lengths, np.zeros(len(windows), np.int64)
-
-    def _separated(self, start: int, end: int) -> np.ndarray:
-        first, last = np.searchsorted(self._documents, [start, end])
-        documents = self._documents[first:last] - start
-        tokens = self.corpus.tokens[start:end].astype(np.int32, copy=False)
-        return np.insert(tokens, documents[documents > 0], int(self.tokenizer.sep_id))
+        tokens, lengths, labels = super()._tokens(sequences)
+        starts, ends = sequences.T
+        first = np.searchsorted(self._documents, starts, "right")
+        count = np.searchsorted(self._documents, ends) - first  # that begin within each window
+        shift = np.cumsum(lengths) - lengths[:, 0] - starts
+        places = ranges(self._documents, first, count) + np.repeat(shift, count)
+        tokens = np.insert(tokens, places, int(self.tokenizer.sep_id))
+        return tokens, lengths + count[:, np.newaxis], labels
 
 
 def _blocks(corpus: TokenizedCorpus) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

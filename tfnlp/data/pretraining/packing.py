@@ -81,17 +81,21 @@ class RowPacker:
         """
         length, tokenizer = self._length, self._tokenizer
         sizes = 1 + tf.reduce_sum(lengths + 1, axis=1)  # [M], places of each sequence
-        before = tf.cumsum(sizes, exclusive=True)
         first = tf.cumsum(counts, exclusive=True)  # [B], number of the first sequence of each row
+        before = tf.cumsum(sizes, exclusive=True)
         row = tf.repeat(tf.range(self._size, dtype=tf.int64), counts)  # [M]
         column = before - tf.gather(before, tf.gather(first, row))  # [M], of each [CLS]
-        begins = row * length + column
 
         # For each place [B, T]: the sequence, where it is in it, and its token.
-        places = self._size * length
-        sequence = tf.cumsum(tf.scatter_nd(begins[:, None], tf.ones_like(begins), [places])) - 1
-        within = tf.range(places, dtype=tf.int64) - tf.gather(begins, sequence)
-        sequence, within = (tf.reshape(x, [self._size, length]) for x in (sequence, within))
+        if self._packed:
+            places = self._size * length
+            begins = row * length + column
+            sequence = tf.cumsum(tf.scatter_nd(begins[:, None], tf.ones_like(begins), [places])) - 1
+            within = tf.range(places, dtype=tf.int64) - tf.gather(begins, sequence)
+            sequence, within = (tf.reshape(x, [self._size, length]) for x in (sequence, within))
+        else:  # broadcast: the look-ups are then a fraction
+            sequence = tf.range(self._size, dtype=tf.int64)[:, None]  # [B, 1]
+            within = tf.range(length, dtype=tf.int64)[None]  # [1, T]
         real = within < tf.gather(sizes, sequence)
         offset = within - 1  # from the first token of the segment
         position, inside = tf.zeros_like(offset), tf.zeros_like(real)
