@@ -13,6 +13,13 @@ def check_seed(seed: int) -> None:
         raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
 
 
+def specs_of(batch: Mapping[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
+    """Return the specs of batches that have the shapes and types of this one."""
+    return {
+        name: tf.TensorSpec(array.shape, tf.as_dtype(array.dtype)) for name, array in batch.items()
+    }
+
+
 def numbered_batches(
     numbers: tf.data.Dataset,
     function: Callable[[int], Mapping[str, np.ndarray]],
@@ -49,8 +56,8 @@ class EpochRows:
     """Batches of the rows of epochs, one epoch after the other.
 
     They are a pure function of (data, seed, step). A subclass sets `rows_per_epoch` and adds
-    `_draw(epoch)`, the rows of an epoch in their order, int64 `[rows_per_epoch]`; `_gather(rows)`,
-    the batch of B of them; and `_specs()`, the `tf.TensorSpec`s of a batch.
+    `_draw(epoch)`, the rows of an epoch in their order, int64 `[rows_per_epoch]`; and
+    `_gather(rows)`, the batch of B of them.
 
     Args:
         batch_size: B, over all devices.
@@ -83,7 +90,7 @@ class EpochRows:
         Shapes are static.
         """
         numbers = tf.data.Dataset.range(first_step, tf.int64.max)
-        return numbered_batches(numbers, self.batch, self._specs())
+        return self._as_dataset(numbers, self.batch)
 
     def _evaluated(
         self, rows: int, gather: Callable[[np.ndarray], dict], count: int | None
@@ -92,7 +99,13 @@ class EpochRows:
         total = -(-rows // self.batch_size)
         count = total if count is None else min(count, total)
         numbers = tf.data.Dataset.from_tensor_slices(np.arange(count) * total // count)
-        return numbered_batches(numbers, lambda n: gather(self._numbers(n)), self._specs())
+        return self._as_dataset(numbers, lambda n: gather(self._numbers(n)))
+
+    def _as_dataset(
+        self, numbers: tf.data.Dataset, function: Callable[[int], dict[str, np.ndarray]]
+    ) -> tf.data.Dataset:
+        specs = specs_of(self._gather(np.zeros(self.batch_size, np.int64)))
+        return numbered_batches(numbers, function, specs)
 
     def _numbers(self, batch: int) -> np.ndarray:
         return int(batch) * self.batch_size + np.arange(self.batch_size)
@@ -102,8 +115,7 @@ class StackedBatches:
     """Batches of which one call of Python makes several.
 
     A subclass adds `_batches(first, count)`, the batches first to first + count - 1, stacked on a
-    new first axis; `_evaluation_batch(number)`; and `_specs(lead)`, the `tf.TensorSpec`s of arrays
-    `[*lead, B, ...]`.
+    new first axis; and `_evaluation_batch(number)`.
     """
 
     _at_once: int  # batches of a call
@@ -119,12 +131,14 @@ class StackedBatches:
         """
         count = self._at_once
         firsts = tf.data.Dataset.range(first_step, tf.int64.max, count)
+        specs = specs_of(self._batches(int(first_step), count))
         several = numbered_batches(
-            firsts, lambda first: self._batches(first, count), self._specs([count]), parallel=1
+            firsts, lambda first: self._batches(first, count), specs, parallel=1
         )
         return several.unbatch().prefetch(2)
 
     def _evaluated(self, total: int, count: int | None) -> tf.data.Dataset:
         """Return the first `count` of the `total` batches of an evaluation; None: all."""
         numbers = tf.data.Dataset.range(total if count is None else min(count, total))
-        return numbered_batches(numbers, self._evaluation_batch, self._specs([]), parallel=1)
+        specs = specs_of(self._evaluation_batch(0))
+        return numbered_batches(numbers, self._evaluation_batch, specs, parallel=1)

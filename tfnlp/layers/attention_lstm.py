@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.attention_scores import ATTENTIONS, masked_bias
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import MaskEnds, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attend import Fixed
 from tfnlp.layers.kernels.attention_loop import attention_loop, trainable_attention_loop
@@ -14,7 +14,7 @@ from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class AttentionLSTM(Layer):
+class AttentionLSTM(MaskEnds):
     """A stack of LSTMs with attention inside the recurrence.
 
     Without `input_feeding` the state before a step is the query, and the context is fed to the
@@ -160,9 +160,6 @@ class AttentionLSTM(Layer):
         if self.attention.vector is not None:
             weights.update(query=self.attention.query_kernel, vector=self.attention.vector)
         return {name: ops.cast(weight, self.compute_dtype) for name, weight in weights.items()}
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
         self, inputs: Tensor, memory: Tensor, *_: Any, **others: Any

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import MaskEnds, check_positive
 from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Shape, Tensor
 
@@ -67,7 +67,7 @@ def masked_bias(mask: Tensor | None) -> Tensor:
     return ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")[:, None] * MASKED
 
 
-class _Attention(Layer):
+class _Attention(MaskEnds):
     """The base class of the four.
 
     A score is `energies(project_queries(q), project_keys(k), vector)`, so that the part of the
@@ -100,9 +100,6 @@ class _Attention(Layer):
         scores = energies(self.project_queries(queries), projected_keys, vector)
         weights = ops.softmax(scores + masked_bias(mask), axis=-1)  # [B, T, S]
         return ops.matmul(ops.cast(weights, self.compute_dtype), keys), weights
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
         self, inputs: Tensor, keys: Tensor, *_: Any, **others: Any
@@ -186,11 +183,9 @@ class CosineAttention(_Attention):
     def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
         self.factor = self.scale
         if self.learn_scale:
+            constant = keras.initializers.Constant(self.scale)
             self.factor = self.add_weight(
-                name="scale",
-                shape=(),
-                initializer=keras.initializers.Constant(self.scale),
-                autocast=False,
+                name="scale", shape=(), initializer=constant, autocast=False
             )
 
     def project_keys(self, keys: Tensor) -> Tensor:

@@ -1,9 +1,11 @@
-"""What all layers share: their configuration, and the check of their sizes."""
+"""What layers share: their configuration, weights in float32, masks, the check of their sizes."""
 
 import inspect
 from typing import Any
 
 import keras
+
+from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 class Layer(keras.layers.Layer):
@@ -18,6 +20,26 @@ class Layer(keras.layers.Layer):
             if callable(value):
                 values[name] = keras.initializers.serialize(value)
         return {**super().get_config(), **values}
+
+    def float32_weight(
+        self, name: str, shape: Shape, initializer: Initializer = "zeros", **options: Any
+    ) -> keras.Variable:
+        """Add a weight that is float32, and is read as float32, under any dtype policy."""
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializer,
+            dtype="float32",
+            autocast=False,
+            **options,
+        )
+
+
+class MaskEnds(Layer):
+    """A layer whose outputs have no mask: callers pass masks to every layer themselves."""
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> None:
+        return None
 
 
 def check_positive(**sizes: int | None) -> None:

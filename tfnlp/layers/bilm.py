@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import MaskEnds, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialized
@@ -14,7 +14,7 @@ from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class BiLM(Layer):
+class BiLM(MaskEnds):
     """A forward and a backward stack of `ProjectedLSTM`s; the outputs of all layers are returned.
 
         f_l = LSTM(drop(f_{l-1})), b_l = LSTM over time backwards(drop(b_{l-1})), f_0 = b_0 = x
@@ -147,9 +147,6 @@ class BiLM(Layer):
             return lstm(dropout(x, training=training), training=training, **named)
 
         return rematerialized(outputs, arrays, [lstm, dropout], training)
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
         self, inputs: Tensor, *_: Any, **others: Any

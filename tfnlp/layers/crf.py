@@ -53,20 +53,15 @@ class CRF(Layer):
             raise ValueError(f"rate={rate} must be above 0")
         self.num_tags, self.rate = num_tags, rate
         self.initializer = keras.initializers.get(initializer)
+        self.supports_masking = True
 
     def build(self, inputs_shape: Shape) -> None:
         if inputs_shape[-1] != self.num_tags:
             raise ValueError(f"num_tags={self.num_tags}, but inputs have {inputs_shape[-1]} scores")
-        sizes = {"transitions": (self.num_tags,) * 2, "start": (self.num_tags,)}
+        one = (self.num_tags,)
         self._weights = {
-            name: self.add_weight(
-                name=name,
-                shape=shape,
-                initializer=self.initializer.clone(),
-                dtype="float32",
-                autocast=False,
-            )
-            for name, shape in {**sizes, "end": (self.num_tags,)}.items()
+            name: self.float32_weight(name, shape, self.initializer.clone())
+            for name, shape in (("transitions", one * 2), ("start", one), ("end", one))
         }
 
     def scores(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -111,9 +106,6 @@ class CRF(Layer):
         else:
             live = ops.transpose(ops.cast(mask, "bool"))
         return Chain(emissions, *self.scores()), live
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor | None:
-        return mask
 
     def compute_output_spec(
         self, inputs: Tensor, tags: Tensor | None = None, mask: Tensor | None = None

@@ -5,13 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, MaskEnds, check_positive
 from tfnlp.layers.kernels.tied_projection import tied_projection
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class TokenEmbedding(Layer):
+class TokenEmbedding(MaskEnds):
     """Row lookup `e(i) = E[i]`, and in reverse the tied projection `logits = h E^T`.
 
     Input and output tables are tied as in Press & Wolf 2017, section 3, BERT and GPT.
@@ -36,9 +36,6 @@ class TokenEmbedding(Layer):
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.initializer = keras.initializers.get(initializer)
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None
 
     def build(self, input_shape: Shape | None = None) -> None:
         # Not autocast: to cast the rows that are looked up is cheaper than to cast the table.

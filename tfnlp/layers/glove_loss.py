@@ -50,19 +50,14 @@ class GloVeLoss(Layer):
 
     def build(self, inputs_shape: Shape) -> None:
         size = inputs_shape[-1]
-        for name, shape in (
-            ("kernel", (self.vocab_size, size)),
-            ("bias", (self.vocab_size,)),
-            ("context_bias", (self.vocab_size,)),
-        ):
-            weight = self.add_weight(
-                name=name,
-                shape=shape,
-                initializer=keras.initializers.RandomUniform(-0.5 / size, 0.5 / size),
-                dtype="float32",
-                autocast=False,
-            )
-            setattr(self, name, weight)
+
+        def uniform(name: str, *shape: int) -> keras.Variable:
+            initializer = keras.initializers.RandomUniform(-0.5 / size, 0.5 / size)
+            return self.float32_weight(name, shape, initializer)
+
+        self.kernel = uniform("kernel", self.vocab_size, size)
+        self.bias = uniform("bias", self.vocab_size)
+        self.context_bias = uniform("context_bias", self.vocab_size)
 
     def call(self, inputs: Tensor, word_ids: Tensor, context_ids: Tensor, counts: Tensor) -> Tensor:
         products = ops.sum(ops.cast(inputs, "float32") * look_up(self.kernel, context_ids), -1)

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, MaskEnds, check_positive
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.normalization import LayerNorm
@@ -19,7 +19,7 @@ def at_positions(x: Tensor, positions: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class Pooler(Layer):
+class Pooler(MaskEnds):
     """`tanh(W h_0 + b)` of the first token, `[CLS]` (BERT, section 3.1 and reference code).
 
     Args:
@@ -32,9 +32,6 @@ class Pooler(Layer):
     def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None
 
     def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
         hidden = inputs_shape[-1]
@@ -55,7 +52,7 @@ class Pooler(Layer):
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class MaskedLMHead(Layer):
+class MaskedLMHead(MaskEnds):
     """`LN(f(W h_p + b))` at the masked positions p only (BERT, section 3.1, Task 1).
 
     The positions are gathered first, so that the projection onto the vocabulary that follows
@@ -88,9 +85,6 @@ class MaskedLMHead(Layer):
         self.norm_epsilon = norm_epsilon
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._function = activation_function(activation)
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None
 
     def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
         hidden = inputs_shape[-1]
@@ -126,13 +120,7 @@ class LogitBias(Layer):
     """
 
     def build(self, input_shape: Shape) -> None:
-        self.bias = self.add_weight(
-            name="bias",
-            shape=(input_shape[-1],),
-            initializer="zeros",
-            dtype="float32",
-            autocast=False,
-        )
+        self.bias = self.float32_weight("bias", (input_shape[-1],))
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -173,7 +161,7 @@ class NextSentenceHead(Layer):
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class DiscriminatorHead(Layer):
+class DiscriminatorHead(MaskEnds):
     """`w . f(W h_t + b) + c`, one float32 logit a token: was it replaced (ELECTRA, section 2).
 
     Args:
@@ -196,9 +184,6 @@ class DiscriminatorHead(Layer):
         self.activation = activation
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._function = activation_function(activation)
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None
 
     def build(self, input_shape: Shape) -> None:
         hidden, initializer = input_shape[-1], self.kernel_initializer

@@ -59,11 +59,8 @@ class HierarchicalSoftmax(Layer):
 
     def build(self, inputs_shape: Shape, targets_shape: Shape | None = None) -> None:
         nodes, longest = self.vocab_size - 1, self.depth or balanced_depth(self.vocab_size)
-        arguments = {"initializer": "zeros", "dtype": "float32", "autocast": False}
-        self.kernel = self.add_weight(name="kernel", shape=(nodes, inputs_shape[-1]), **arguments)
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(name="bias", shape=(nodes,), **arguments)
+        self.kernel = self.float32_weight("kernel", (nodes, inputs_shape[-1]))
+        self.bias = self.float32_weight("bias", (nodes,)) if self.use_bias else None
         # [V, D]: see `huffman_tree`.
         self.tree = self.add_weight(
             name="tree",

@@ -44,13 +44,7 @@ class _NegativeSampling(Layer):
         self.autocast = False  # scores and losses are float32 under any policy
 
     def build(self, inputs_shape: Shape) -> None:
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(self.vocab_size, inputs_shape[-1]),
-            initializer="zeros",
-            dtype="float32",
-            autocast=False,
-        )
+        self.kernel = self.float32_weight("kernel", (self.vocab_size, inputs_shape[-1]))
         check_block(inputs_shape[-2], self.window)
         self.block_size = inputs_shape[-2] - 2 * self.window
 

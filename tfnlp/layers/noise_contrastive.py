@@ -53,17 +53,9 @@ class _Noise:
 
     def build(self, inputs_shape: Shape) -> None:
         super().build(inputs_shape)
-        uniform = -math.log(self.vocab_size)
-        for name, trainable in (("bias", True), ("log_noise", False)):
-            weight = self.add_weight(
-                name=name,
-                shape=(self.vocab_size,),
-                initializer=keras.initializers.Constant(uniform),
-                trainable=trainable,
-                dtype="float32",
-                autocast=False,
-            )
-            setattr(self, name, weight)
+        shape, uniform = (self.vocab_size,), keras.initializers.Constant(-math.log(self.vocab_size))
+        self.bias = self.float32_weight("bias", shape, uniform)
+        self.log_noise = self.float32_weight("log_noise", shape, uniform, trainable=False)
 
     def set_counts(self, counts: np.ndarray) -> None:
         """Take `counts^0.75`, int `[V]`, as the noise that `negative_ids` are drawn from."""

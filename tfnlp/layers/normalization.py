@@ -31,13 +31,8 @@ class LayerNorm(Layer):
 
     def build(self, input_shape: Shape) -> None:
         size = (input_shape[-1],)
-        # autocast=False: under a bf16 policy gamma and beta stay float32.
-        self.gamma = self.add_weight(
-            name="gamma", shape=size, initializer="ones", dtype="float32", autocast=False
-        )
-        self.beta = self.add_weight(
-            name="beta", shape=size, initializer="zeros", dtype="float32", autocast=False
-        )
+        self.gamma = self.float32_weight("gamma", size, "ones")
+        self.beta = self.float32_weight("beta", size)
 
     def call(self, inputs: Tensor) -> Tensor:
         rows = len(inputs.shape) == 2

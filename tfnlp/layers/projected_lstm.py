@@ -5,13 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import MaskEnds, check_positive
 from tfnlp.layers.kernels.lstm_loop import lstm_loop, trainable_lstm_loop
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class ProjectedLSTM(Layer):
+class ProjectedLSTM(MaskEnds):
     """An LSTM with a projection of its output, as TensorFlow 1's `LSTMCell`.
 
         i, j, f, o = split(x_t W_x + h_{t-1} W_h + b)
@@ -133,9 +133,6 @@ class ProjectedLSTM(Layer):
         if mask is not None:
             outputs = ops.where(mask[:, :, None], outputs, ops.zeros((), outputs.dtype))
         return outputs, state
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
         self, inputs: Tensor, *_: Any, **others: Any

@@ -78,20 +78,9 @@ class SampledSoftmax(Layer):
 
     def build(self, inputs_shape: Shape, targets_shape: Shape | None = None) -> None:
         size = inputs_shape[-1]
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(self.vocab_size, size),
-            initializer=keras.initializers.RandomNormal(stddev=size**-0.5),
-            dtype="float32",
-            autocast=False,
-        )
-        self.bias = self.add_weight(
-            name="bias",
-            shape=(self.vocab_size,),
-            initializer=self._bias_initializer(),
-            dtype="float32",
-            autocast=False,
-        )
+        normal = keras.initializers.RandomNormal(stddev=size**-0.5)
+        self.kernel = self.float32_weight("kernel", (self.vocab_size, size), normal)
+        self.bias = self.float32_weight("bias", (self.vocab_size,), self._bias_initializer())
 
     def _bias_initializer(self) -> Any:
         return "zeros"

@@ -56,16 +56,10 @@ class ScalarMix(Layer):
     def build(self, input_shape: Sequence[Shape]) -> None:
         if len(input_shape) != self.num_layers:
             raise ValueError(f"num_layers={self.num_layers}, but {len(input_shape)} inputs")
-        float32 = dict(dtype="float32", autocast=False)
         if not self.last_only:
-            self.scalars = self.add_weight(
-                name="scalars",
-                shape=(self.num_layers,),
-                initializer="zeros",
-                regularizer=keras.regularizers.L2(self.l2) if self.l2 else None,
-                **float32,
-            )
-        self.gamma = self.add_weight(name="gamma", shape=(), initializer="ones", **float32)
+            penalty = keras.regularizers.L2(self.l2) if self.l2 else None
+            self.scalars = self.float32_weight("scalars", (self.num_layers,), regularizer=penalty)
+        self.gamma = self.float32_weight("gamma", (), "ones")
 
     def call(self, inputs: list[Tensor], mask: Tensor | None = None) -> Tensor:
         if isinstance(mask, list):

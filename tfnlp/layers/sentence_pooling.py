@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer
+from tfnlp.layers.base import MaskEnds
 from tfnlp.layers.types import Shape, Tensor
 
 POOLINGS = ("mean", "cls", "max", "last")
@@ -13,7 +13,7 @@ _SMALLEST_NORM = 1e-12
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SentencePooling(Layer):
+class SentencePooling(MaskEnds):
     """The vector e of a sentence whose token t has the vector h_t.
 
     With R, the real positions of a row:
@@ -74,9 +74,6 @@ class SentencePooling(Layer):
             squares = ops.sum(ops.square(pooled), -1, keepdims=True)
             pooled = pooled * ops.rsqrt(ops.maximum(squares, _SMALLEST_NORM**2))
         return pooled
-
-    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> None:
-        """Return None: the result has no time axis."""
 
     def compute_output_spec(self, inputs: Tensor, mask: Tensor | None = None) -> keras.KerasTensor:
         return keras.KerasTensor((inputs.shape[0], inputs.shape[2]), dtype="float32")

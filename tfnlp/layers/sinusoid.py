@@ -6,12 +6,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer
+from tfnlp.layers.base import MaskEnds
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SinusoidalPositions(Layer):
+class SinusoidalPositions(MaskEnds):
     """`PE(p, 2i) = sin(p / 10000^(2i/H))`, `PE(p, 2i+1) = cos(p / 10000^(2i/H))`.
 
     Vaswani et al. 2017, section 3.5: sine on even channels, cosine on odd ones, alternating (some
@@ -30,9 +30,6 @@ class SinusoidalPositions(Layer):
     def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.max_wavelength = max_wavelength
-
-    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
-        return None
 
     def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
         self._hidden_size = inputs_shape[-1]

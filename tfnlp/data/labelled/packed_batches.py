@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.batches import joined, numbers
-from tfnlp.data.numbered import numbered_batches
+from tfnlp.data.numbered import numbered_batches, specs_of
 from tfnlp.data.pretraining.packed_rows import PackedRows
 
 
@@ -88,11 +88,7 @@ class PackedTaskBatches:
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
         """Return an endless dataset whose element n equals `batch(first_step + n)`."""
         steps = tf.data.Dataset.range(first_step, tf.int64.max)
-        specs = {
-            name: tf.TensorSpec(array.shape, tf.as_dtype(array.dtype))
-            for name, array in self.batch(0).items()
-        }
-        return numbered_batches(steps, self.batch, specs)
+        return numbered_batches(steps, self.batch, specs_of(self.batch(0)))
 
     def _draw(self, epoch: int) -> np.ndarray:
         """Return the rows of an epoch in their order."""

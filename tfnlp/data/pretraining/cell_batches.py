@@ -102,11 +102,3 @@ class CooccurrenceBatches(StackedBatches):
             "context_ids": columns,
             "counts": values.view(np.float32),
         }
-
-    def _specs(self, lead: list[int]) -> dict[str, tf.TensorSpec]:
-        shape = [*lead, self.batch_size]
-        return {
-            "input_word_ids": tf.TensorSpec(shape, tf.int32),
-            "context_ids": tf.TensorSpec(shape, tf.int32),
-            "counts": tf.TensorSpec(shape, tf.float32),
-        }

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
-from tfnlp.data.numbered import numbered_batches
+from tfnlp.data.numbered import numbered_batches, specs_of
 
 RESETS = ("never", "document", "sentence")
 
@@ -160,8 +160,4 @@ class LanguageModelWindows:
     def _dataset(
         self, numbers: tf.data.Dataset, make: Callable[[int], dict[str, np.ndarray]]
     ) -> tf.data.Dataset:
-        shape = [self.batch_size, self.window]
-        specs = {
-            name: tf.TensorSpec(shape, tf.as_dtype(value.dtype)) for name, value in make(0).items()
-        }
-        return numbered_batches(numbers, make, specs, parallel=tf.data.AUTOTUNE)
+        return numbered_batches(numbers, make, specs_of(make(0)), parallel=tf.data.AUTOTUNE)

@@ -75,10 +75,3 @@ class Ngrams(EpochRows):
             "targets": np.ascontiguousarray(ids[:, -1], np.int32),
             "weights": np.ones(len(rows), np.float32),
         }
-
-    def _specs(self) -> dict[str, tf.TensorSpec]:
-        return {
-            "input_word_ids": tf.TensorSpec([self.batch_size, self.context], tf.int32),
-            "targets": tf.TensorSpec([self.batch_size], tf.int32),
-            "weights": tf.TensorSpec([self.batch_size], tf.float32),
-        }

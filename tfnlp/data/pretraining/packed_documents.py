@@ -37,8 +37,6 @@ class PackedDocuments(StreamRows):
             `end_id`.
     """
 
-    names = ("input_word_ids", "input_mask", "sequence_ids", "targets", "weights")
-
     def __init__(
         self, stream: np.ndarray, end_id: int, *, batch_size: int, window: int, seed: int = 0
     ) -> None:

@@ -95,8 +95,6 @@ class StreamRows(EpochRows):
         seed: int in [0, 2^31).
     """
 
-    names = ("input_word_ids", "input_mask", "targets", "weights")  # of a batch, [B, T] each
-
     def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0) -> None:
         if window < 1:
             raise ValueError(f"window must be 1 or more; got {window}")
@@ -129,11 +127,6 @@ class StreamRows(EpochRows):
         """Return the numbers of the rows in the order of an epoch."""
         keys = window_keys(0, self.rows_per_epoch, self.seed, epoch)
         return np.argsort(keys, kind="stable")
-
-    def _specs(self) -> dict[str, tf.TensorSpec]:
-        shape = [self.batch_size, self.window]
-        types = {"weights": tf.float32}
-        return {name: tf.TensorSpec(shape, types.get(name, tf.int32)) for name in self.names}
 
 
 class TokenWindows(StreamRows):

@@ -184,18 +184,6 @@ class WordBlocks(StackedBatches):
         ids = np.where(low < threshold[word], word, other[word])
         return ids.astype(np.int32).reshape(count, self.batch_size, self.samples)
 
-    def _specs(self, lead: list[int]) -> dict[str, tf.TensorSpec]:
-        sizes = {
-            "input_word_ids": self.block + 2 * self.window,
-            "left": self.block,
-            "right": self.block,
-            "negative_ids": self.samples,
-        }
-        return {
-            name: tf.TensorSpec([*lead, self.batch_size, size], tf.int32)
-            for name, size in sizes.items()
-        }
-
 
 def keep_probabilities(counts: np.ndarray, sample: float) -> np.ndarray:
     """Return `min(1, sqrt(t / f_w) + t / f_w)` with `f_w = counts_w / sum(counts)`, float64 [V].
