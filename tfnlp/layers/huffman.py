@@ -69,14 +69,8 @@ def balanced_tree(size: int, depth: int) -> np.ndarray:
 
     It is a heap: the children of node n are `2 n + 1` and `2 n + 2`, and words are the leaves.
     """
-    places = np.arange(size) + size - 1
-    up = np.zeros((size, depth), "int32")
-    for column in range(depth):
-        inside = places > 0
-        parent = np.maximum(places - 1, 0) // 2
-        step = np.where(places % 2, 1, -1) * (parent + 1)
-        up[:, column] = np.where(inside, step, 0)
-        places = np.where(inside, parent, 0)
-    lengths = (up != 0).sum(1, keepdims=True)
-    down = lengths - 1 - np.arange(depth)
-    return np.where(down >= 0, np.take_along_axis(up, np.maximum(down, 0), 1), 0).astype("int32")
+    words = np.arange(size)
+    heap = np.concatenate([words + size - 1, words[-2::-1]])  # words, then nodes as if made upwards
+    parents = 2 * (size - 2 - (heap - 1) // 2) + (heap + 1) % 2
+    steps = _steps(parents, words)
+    return np.pad(steps, [(0, 0), (0, depth - steps.shape[1])])

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from tfnlp.data.labelled.rows import BadRow, LeftOut, TaskData, checked_text, filled_lines, gather
-from tfnlp.data.labelled.tables import Column, Reading, Table, cell, find_columns
+from tfnlp.data.labelled.tables import Column, Reading, Table, cell, find_columns, given_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,7 @@ def label_cell(row: dict | list, column: Column | None, labelled: bool) -> objec
     """Return the label of a row, without blanks around it; None if it has none."""
     if column is None:
         return None
-    try:
-        found = cell(row, column)
-    except BadRow:
-        if labelled:
-            raise
-        return None
+    found = given_cell(row, column, labelled)
     found = found.strip() if isinstance(found, str) else found
     if found is None or found == "":
         if labelled:

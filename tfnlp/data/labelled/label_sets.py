@@ -24,6 +24,7 @@ from tfnlp.data.labelled.tables import (
     Table,
     cell,
     find_columns,
+    given_cell,
     read_table,
 )
 
@@ -98,12 +99,7 @@ def _of_bits(columns: list[Column], labelled: bool) -> _Labels:
     """Return a function of a row to the names of the columns that are 1."""
 
     def labels(row: dict | list) -> tuple[str, ...] | None:
-        try:
-            values = [_bit(row, column) for column in columns]
-        except BadRow:
-            if labelled:
-                raise
-            return None
+        values = [_bit(given_cell(row, column, labelled)) for column in columns]
         if all(value in _UNKNOWN for value in values):  # the test file of Jigsaw's comments
             if labelled:
                 raise LeftOut("its labels are -1, which says that they are not known")
@@ -119,8 +115,7 @@ def _of_bits(columns: list[Column], labelled: bool) -> _Labels:
     return labels
 
 
-def _bit(row: dict | list, column: Column) -> Any:
-    value = cell(row, column)
+def _bit(value: object) -> Any:
     if isinstance(value, str):
         return value.strip()
     return value if isinstance(value, int | float) else str(value)  # what can be looked up
@@ -145,12 +140,7 @@ def _of_column(column: Column, separator: str | None, labelled: bool) -> _Labels
     """Return a function of a row to the labels in a column: a list, or a string of several."""
 
     def labels(row: dict | list) -> tuple[str, ...] | None:
-        try:
-            found = cell(row, column)
-        except BadRow:
-            if labelled:
-                raise
-            return None
+        found = given_cell(row, column, labelled)
         if found is None or found == "":
             return () if labelled else None
         if isinstance(found, str):
@@ -172,12 +162,8 @@ def _name(label: object) -> str:
 
 
 def _separator(rows: list[Row], column: Column) -> str | None:
-    cells = []
-    for _, row in rows:
-        try:
-            cells.append("" if isinstance(row, BadRow) else cell(row, column))
-        except BadRow:
-            continue
+    good = (row for _, row in rows if not isinstance(row, BadRow))
+    cells = [given_cell(row, column, needed=False) for row in good]
     texts = [value for value in cells if isinstance(value, str)]
     return next((mark for mark in SEPARATORS if any(mark in text for text in texts)), None)
 

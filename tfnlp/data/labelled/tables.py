@@ -184,6 +184,16 @@ def cell(row: dict | list, column: Column) -> object:
         raise BadRow(f"has no {column!r}; got only {_listed(row)}") from None
 
 
+def given_cell(row: dict | list, column: Column, needed: bool) -> object:
+    """Return the field of a row; None of a row without it, unless it is needed."""
+    try:
+        return cell(row, column)
+    except BadRow:
+        if needed:
+            raise
+        return None
+
+
 def _is_number(column: Column) -> bool:
     return isinstance(column, int) or column.isascii() and column.isdecimal()
 

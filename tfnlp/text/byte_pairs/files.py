@@ -73,7 +73,7 @@ def _read_tokens(path: str) -> Tokens:
         raise ValueError(f"vocabulary file {path} is not JSON ({error})") from error
     if not isinstance(pairs, _Pairs) or not pairs:
         raise ValueError(f"vocabulary file {path} must hold a JSON object of tokens to ids")
-    tokens, seen, limit = {}, set(), max(_MAX_SPARSE, 2 * len(pairs))
+    tokens, limit = {}, max(_MAX_SPARSE, 2 * len(pairs))
     for token, i in pairs:
         if type(i) is not int or not 0 <= i < limit:
             raise ValueError(
@@ -85,12 +85,7 @@ def _read_tokens(path: str) -> Tokens:
                 f"vocabulary file {path} gives the id {i} to two tokens, {shown(tokens[i])} "
                 f"and {shown(token)}; remove one"
             )
-        if token in seen:
-            raise ValueError(
-                f"vocabulary file {path} has the token {shown(token)} twice; remove one"
-            )
         tokens[i] = token
-        seen.add(token)
     return [tokens.get(i) for i in range(max(tokens) + 1)]
 
 
