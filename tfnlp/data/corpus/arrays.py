@@ -7,7 +7,7 @@ import tempfile
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -156,6 +156,31 @@ def read_arrays(folder: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             found[name] = _mapped(file, np.dtype(dtype), (length,), "r")
     return {**found, **described["more"]}
+
+
+class Stored:
+    """Base of records whose fields an `ArrayFolder` wrote."""
+
+    @classmethod
+    def read(cls, folder: str) -> Self:
+        """Return what `build` or `count` wrote to a folder.
+
+        Raises:
+            OSError: a file is missing or damaged.
+        """
+        return cls(**read_arrays(folder))
+
+
+class StoredSentences(Stored):
+    """Base of corpora: documents of sentences, which begin at `sentence_starts` and so on."""
+
+    @property
+    def num_sentences(self) -> int:
+        return len(self.sentence_starts) - 1
+
+    @property
+    def num_documents(self) -> int:
+        return len(self.document_starts) - 1
 
 
 def scratch(shape: Any, dtype: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tfnlp.data.corpus.arrays import ArrayFolder, chunks, read_arrays
+from tfnlp.data.corpus.arrays import ArrayFolder, Stored, chunks
 from tfnlp.data.corpus.cache import cache_folder, cached, digest, disk_errors
 from tfnlp.data.corpus.word_corpus import WordCorpus
 from tfnlp.files import written_whole
@@ -25,7 +25,7 @@ _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # odd, with bits in no order
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Cooccurrences:
+class Cooccurrences(Stored):
     """The cells of the matrix X that are above 0, in an order without a pattern.
 
     `X_ij = sum over the places of i and of j within the window of i of 1 / their distance`.
@@ -85,15 +85,6 @@ class Cooccurrences:
                 "no sentence of the text has two words of the vocabulary; give more text"
             )
         return cls(**cells)
-
-    @classmethod
-    def read(cls, folder: str) -> "Cooccurrences":
-        """Return the cells that `count` wrote to a folder.
-
-        Raises:
-            OSError: a file is missing or damaged.
-        """
-        return cls(**read_arrays(folder))
 
     def at_least(self, value: float) -> "Cooccurrences":
         """Return the cells with this value or more, in memory."""

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.bars import ProgressBar
-from tfnlp.data.corpus.arrays import CHUNK, GrowingWords, read_arrays, scratch
+from tfnlp.data.corpus.arrays import CHUNK, GrowingWords, StoredSentences, scratch
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
@@ -23,7 +23,7 @@ _CHUNK = 1 << 16  # words per call of `character_ids`
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LanguageModelCorpus:
+class LanguageModelCorpus(StoredSentences):
     """Words of a corpus as indices into a lexicon, 4 bytes a word, without `<S>` and `</S>`.
 
     The lexicon begins with the vocabulary, the words that a model predicts. All other words of the
@@ -58,14 +58,6 @@ class LanguageModelCorpus:
     @property
     def num_words(self) -> int:
         return len(self.ids)
-
-    @property
-    def num_sentences(self) -> int:
-        return len(self.sentence_starts) - 1
-
-    @property
-    def num_documents(self) -> int:
-        return len(self.document_starts) - 1
 
     @property
     def num_tokens(self) -> int:
@@ -121,15 +113,6 @@ class LanguageModelCorpus:
         if not grown.words:
             raise ValueError("the corpus holds no words; give more text or another layout")
         return cls(**grown.finish(lexicon=list(numbers), vocab_size=len(vocabulary)))
-
-    @classmethod
-    def read(cls, folder: str) -> "LanguageModelCorpus":
-        """Return the corpus that `build` wrote to a folder.
-
-        Raises:
-            OSError: a file is missing or damaged.
-        """
-        return cls(**read_arrays(folder))
 
     def target_starts(self) -> np.ndarray:
         """Return the number of the first target of each sentence, int64 [S]."""

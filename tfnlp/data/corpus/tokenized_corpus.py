@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.bars import ProgressBar
-from tfnlp.data.corpus.arrays import ArrayFolder, read_arrays
+from tfnlp.data.corpus.arrays import ArrayFolder, StoredSentences
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.data.corpus.sentences import Continued
 from tfnlp.text.byte_pairs.encoding import missing_tokens_explained
@@ -29,7 +29,7 @@ def tokenize_sentences(sentences: list[str], tokenizer: Any) -> tuple[np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TokenizedCorpus:
+class TokenizedCorpus(StoredSentences):
     """Token ids of a corpus without any special tokens.
 
     In memory they have 4 bytes each; in files 2, of a vocabulary of 65,536 tokens or fewer.
@@ -50,14 +50,6 @@ class TokenizedCorpus:
     @property
     def num_tokens(self) -> int:
         return len(self.tokens)
-
-    @property
-    def num_sentences(self) -> int:
-        return len(self.sentence_starts) - 1
-
-    @property
-    def num_documents(self) -> int:
-        return len(self.document_starts) - 1
 
     @classmethod
     def build(
@@ -93,15 +85,6 @@ class TokenizedCorpus:
         arrays.append("sentence_starts", [tokens], np.int64)
         arrays.append("document_starts", [sentences], np.int64)
         return cls(**arrays.finish())
-
-    @classmethod
-    def read(cls, folder: str) -> "TokenizedCorpus":
-        """Return the corpus that `build` wrote to a folder.
-
-        Raises:
-            OSError: a file is missing or damaged.
-        """
-        return cls(**read_arrays(folder))
 
 
 def tokenize_documents(
