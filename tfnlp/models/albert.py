@@ -70,37 +70,12 @@ def albert(
     `x_l = block(x_{l-1})` with the same block for all l, `pooled = tanh(W' x_L[CLS] + b')`.
 
     Args:
-        vocab_size: pieces V.
         embedding_size: width E of the tables and their layer norm.
         num_layers: how often the block is applied, L.
-        hidden_size: width H.
-        num_heads: attention heads, a divisor of H.
-        intermediate_size: width of the feed-forward net.
-        max_positions: longest sequence.
-        num_segments: token types.
-        dropout, attention_dropout: rates while training.
         activation: "gelu_tanh" (that of the published models) or "gelu" (erf).
-        norm_epsilon: epsilon of the layer norms.
-        initializer_range: standard deviation of the truncated normal that fills the weights.
-        pooler: add the pooler.
-        seq_length: static length T, or None for any length.
-        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
-            with the same number are one sequence, which attends to itself alone and has its own
-            positions. T may not exceed max_positions. With a pooler also int32 `first_positions`
-            `[B, S]`, where S sequences of a row begin; `pooled_output` is then `[B, S, H]`.
-        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
+        others: as of `bert`.
 
-    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens),
-    `input_type_ids`.
-
-    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
-    `sequence_output`), `embedding_output`, x_0, `[B, T, H]` and, with a pooler, `pooled_output`
-    `[B, H]`.
-
-    Raises:
-        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    Inputs, outputs, errors: those of `bert`; `embedding_output` is x_0.
     """
     check_positive(embedding_size=embedding_size)
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
@@ -148,18 +123,11 @@ def albert_pretrainer(
 
     Args:
         encoder: a model made by `albert`; with `sentence_order` it needs its pooler.
-        activation, norm_epsilon, initializer_range: of the heads, as in `albert`.
-        masked_lm, sentence_order: which heads to build.
-        max_predictions: static number P of masked positions, or None for any number.
-        name: name of the model.
+        sentence_order: whether to build the second head.
+        others: as of `bert_pretrainer`.
 
-    Inputs: those of the encoder and, with `masked_lm`, int32 `masked_lm_positions` `[B, P]`.
-
-    Outputs: those of the encoder, `mlm_logits` float32 `[B, P, V]`, `sentence_order_logits`
-    float32 `[B, 2]`.
-
-    Raises:
-        ValueError: for `sentence_order` with an encoder that has no pooler.
+    Inputs, outputs, errors: those of `bert_pretrainer`, with `sentence_order_logits` float32
+    `[B, 2]`.
     """
     inputs, outputs = pretraining_heads(
         encoder,

@@ -8,8 +8,8 @@ from tfnlp.layers.types import Tensor
 class Decoder(Protocol):
     """A model that gives the logits of the next token, as `generate` and `beam_search` use it.
 
-    `GPTDecoder`, `Seq2SeqDecoder` and `TransformerDecoder` have this interface; see there for
-    shapes. The prompt of an encoder-decoder is the source.
+    `GPTDecoder`, `Seq2SeqDecoder` and `TransformerDecoder` have this interface. The prompt of an
+    encoder-decoder is the source.
 
     Attributes:
         vocab_size: tokens V that the logits are of.
@@ -21,11 +21,30 @@ class Decoder(Protocol):
     vocab_size: int
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read prompts; return logits `[B, V]` and a cache for `size` positions."""
+        """Read prompts.
+
+        Args:
+            ids: int32 `[B, P]`.
+            mask: bool `[B, P]`, False for padding.
+            size: P and the number of tokens that will follow.
+
+        Returns:
+            logits of the next token, float32 `[B, V]`; the cache, a tuple of tensors `[B, ...]`.
+        """
         ...
 
     def step(
         self, tokens: Tensor, index: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read one more token `[B]`; return logits `[B, V]` and the new cache."""
+        """Read one more token.
+
+        Args:
+            tokens: int32 `[B]`.
+            index: int32 scalar, P and the number of tokens that were read after the prompt.
+            mask: bool `[B, P]`, of the prompt.
+            cache: from the call before.
+
+        Returns:
+            as `prefill`.
+        """
         ...

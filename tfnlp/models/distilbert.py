@@ -35,33 +35,8 @@ def distilbert(
     It is `bert` without segments and without the pooler (section 3, "Student architecture"):
     `x_0 = drop(LN(E[ids] + P[0..T-1]))`, `x_l = block_l(x_{l-1})`.
 
-    Args:
-        vocab_size: word pieces V.
-        num_layers: Transformer blocks L.
-        hidden_size: width H.
-        num_heads: attention heads, a divisor of H.
-        intermediate_size: width of the feed-forward nets.
-        max_positions: longest sequence.
-        dropout, attention_dropout: rates while training.
-        activation: "gelu" (erf, the paper's), "gelu_tanh" or "relu".
-        norm_epsilon: epsilon of the layer norms.
-        initializer_range: standard deviation of the truncated normal that fills the weights.
-        seq_length: static length T, or None for any length.
-        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
-            with the same number are one sequence, which attends to itself alone and has its own
-            positions. T may not exceed max_positions.
-        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
-
-    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens) and
-    `input_type_ids`, which are not read.
-
-    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
-    `sequence_output`) and `embedding_output` `[B, T, H]`.
-
-    Raises:
-        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    Args, inputs, outputs, errors: those of `bert` without a pooler. `input_type_ids` are not read,
+    and `activation` may also be "relu".
     """
     return bert(
         vocab_size,
@@ -96,13 +71,9 @@ def distilbert_pretrainer(
 
     Args:
         encoder: a model made by `distilbert`.
-        activation, norm_epsilon, initializer_range: of the head, as in `distilbert`.
-        max_predictions: static number P of masked positions, or None for any number.
-        name: name of the model.
+        others: as of `bert_pretrainer`.
 
-    Inputs: those of the encoder and int32 `masked_lm_positions` `[B, P]`.
-
-    Outputs: those of the encoder and `mlm_logits` float32 `[B, P, V]`, see `bert_pretrainer`.
+    Inputs, outputs: those of `bert_pretrainer` without next sentences.
     """
     return bert_pretrainer(
         encoder,

@@ -76,36 +76,13 @@ def electra(
     `x_l = block_l(x_{l-1})`. With E = H there is no projection: `x_0 = e`. There is no pooler.
 
     Args:
-        vocab_size: word pieces V.
         embedding_size: width E of the tables and their layer norm.
-        num_layers: Transformer blocks L.
-        hidden_size: width H.
-        num_heads: attention heads, a divisor of H.
-        intermediate_size: width of the feed-forward nets.
-        max_positions: longest sequence.
-        num_segments: token types.
-        dropout, attention_dropout: rates while training.
-        activation: "gelu" (erf, the paper's) or "gelu_tanh".
-        norm_epsilon: epsilon of the layer norms.
         initializer_range: standard deviation of the truncated normal that fills the weights; the
             projection from E to H starts from Glorot's uniform distribution, as in the reference
             code.
-        seq_length: static length T, or None for any length.
-        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
-            with the same number are one sequence, which attends to itself alone and has its own
-            positions. T may not exceed max_positions.
-        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
+        others: as of `bert`.
 
-    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens),
-    `input_type_ids`.
-
-    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
-    `sequence_output`) and `embedding_output`, x_0, `[B, T, H]`.
-
-    Raises:
-        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    Inputs, outputs, errors: those of `bert` without a pooler; `embedding_output` is x_0.
     """
     check_positive(embedding_size=embedding_size)
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)

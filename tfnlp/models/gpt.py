@@ -72,9 +72,7 @@ def gpt(
             `norm_first` that of the kernels which feed the residual stream is divided by
             `sqrt(2 L)` (GPT-2, section 2.3).
         seq_length: static length T, or None for any length.
-        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
-            with the same number are one sequence, which attends to itself alone and has its own
-            positions. T may not exceed max_positions.
+        packed: add the input `sequence_ids` for rows of several sequences, see `bert`.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 

@@ -33,16 +33,9 @@ class GPTDecoder:
         self.max_positions = self._positions.max_positions
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read prompts.
+        """Read prompts, whose padding stands on the left, see `Decoder`.
 
-        Args:
-            ids: int32 `[B, P]`.
-            mask: bool `[B, P]`, False for padding, which stands on the left.
-            size: M, positions of the cache: the prompt and all tokens that will follow.
-
-        Returns:
-            logits of the token after the prompt, float32 `[B, V]`; the cache, a tuple of keys and
-            values `[B, N, M, D]` of each block.
+        The cache has keys and values `[B, N, M, D]` of each block, M = `size`.
         """
         batch = ops.shape(ids)[0]
         attention = self._blocks[0].attention
@@ -55,17 +48,7 @@ class GPTDecoder:
     def step(
         self, tokens: Tensor, index: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read one more token.
-
-        Args:
-            tokens: int32 `[B]`.
-            index: int32 scalar, positions that are filled already.
-            mask: bool `[B, P]`, of the prompt.
-            cache: from the call before.
-
-        Returns:
-            as `prefill`.
-        """
+        """Read one more token, see `Decoder`."""
         padding = ops.sum(ops.cast(ops.logical_not(mask), "int32"), axis=1, keepdims=True)
         real = _longer(mask, cache[0].shape[2] or ops.shape(cache[0])[2])
         return self._read(tokens[:, None], index - padding, real, cache, index)

@@ -61,35 +61,10 @@ def roberta(
     `max_positions + 2` rows, of which the first is never read. All tokens are of one segment.
 
     Args:
-        vocab_size: tokens V.
-        num_layers: Transformer blocks L.
-        hidden_size: width H.
-        num_heads: attention heads, a divisor of H.
-        intermediate_size: width of the feed-forward nets.
-        max_positions: longest sequence.
-        dropout, attention_dropout: rates while training.
-        activation: "gelu" (erf, the paper's) or "gelu_tanh".
-        norm_epsilon: epsilon of the layer norms.
-        initializer_range: standard deviation of the truncated normal that fills the weights.
         pooler: add BERT's pooler, which pretraining does not train.
-        seq_length: static length T, or None for any length.
-        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
-            with the same number are one sequence, which attends to itself alone and has its own
-            positions. T may not exceed max_positions. With a pooler also int32 `first_positions`
-            `[B, S]`, where S sequences of a row begin; `pooled_output` is then `[B, S, H]`.
-        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
+        others: as of `bert`.
 
-    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens),
-    `input_type_ids`, whose values are not read.
-
-    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
-    `sequence_output`), `embedding_output` `[B, T, H]` and, with a pooler, `pooled_output`
-    `[B, H]`.
-
-    Raises:
-        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    Inputs, outputs, errors: those of `bert`; the values of `input_type_ids` are not read.
     """
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
@@ -145,13 +120,9 @@ def roberta_pretrainer(
 
     Args:
         encoder: a model made by `roberta`.
-        activation, norm_epsilon, initializer_range: of the head, as in `roberta`.
-        max_predictions: static number P of masked positions, or None for any number.
-        name: name of the model.
+        others: as of `bert_pretrainer`.
 
-    Inputs: those of the encoder and int32 `masked_lm_positions` `[B, P]`.
-
-    Outputs: those of the encoder and `mlm_logits` float32 `[B, P, V]`.
+    Inputs, outputs: those of `bert_pretrainer` without next sentences.
     """
     return bert_pretrainer(
         encoder,

@@ -19,9 +19,6 @@ class Seq2SeqDecoder:
 
     Attributes:
         vocab_size: V, as given.
-
-    Raises:
-        ValueError: for a vocab_size above the model's.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
@@ -40,22 +37,12 @@ class Seq2SeqDecoder:
         self._attention = layers.get("attention")
         self._vector = layers.get("attentional_vector")
         self.start_id = start_id
-        rows = self._embedding.vocab_size
-        self.vocab_size = rows if vocab_size is None else vocab_size
-        if self.vocab_size > rows:
-            raise ValueError(f"vocab_size={vocab_size} exceeds the model's {rows}")
+        self.vocab_size = self._embedding.vocab_size if vocab_size is None else vocab_size
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read sources and the start token.
+        """Read sources `[B, S]`, padded anywhere, and the start token, see `Decoder`.
 
-        Args:
-            ids: int32 `[B, S]`.
-            mask: bool `[B, S]`, False for padding, anywhere.
-            size: not used; the state of an LSTM does not grow.
-
-        Returns:
-            logits of the first target token, float32 `[B, V]`; the cache, a tuple of tensors
-            `[B, ...]`.
+        `size` is not used: the state of an LSTM does not grow.
         """
         inputs = {"input_word_ids": ids, "input_mask": ops.cast(mask, "int32")}
         encoded = self._encoder(inputs)
@@ -73,17 +60,7 @@ class Seq2SeqDecoder:
     def step(
         self, tokens: Tensor, index: Tensor | None, mask: Tensor, cache: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read one more target token.
-
-        Args:
-            tokens: int32 `[B]`.
-            index: not used; an LSTM has no positions.
-            mask: bool `[B, S]`, of the source.
-            cache: from the call before.
-
-        Returns:
-            as `prefill`.
-        """
+        """Read one more target token, see `Decoder`; `index` is not used."""
         x = self._embedding(tokens[:, None])  # [B, 1, E]
         if self._attentive is not None:
             state, memory, keys, *previous = cache

@@ -23,9 +23,6 @@ class TransformerDecoder:
     Attributes:
         vocab_size: V, as given.
         constant_parts: how many of the last parts of a cache depend on the source alone.
-
-    Raises:
-        ValueError: for a vocab_size above the model's.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
@@ -39,25 +36,15 @@ class TransformerDecoder:
             {name: model.input[name] for name in ("input_word_ids", "input_mask")},
             model.output["encoder_output"],
         )
-        rows = self._tokens.vocab_size
-        self.vocab_size = rows if vocab_size is None else vocab_size
-        if self.vocab_size > rows:
-            raise ValueError(f"vocab_size={vocab_size} exceeds the model's {rows}")
+        self.vocab_size = self._tokens.vocab_size if vocab_size is None else vocab_size
         self.start_id = start_id
         self.constant_parts = 2 * count
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read sources and the start token.
+        """Read sources `[B, S]`, padded on the right, and the start token, see `Decoder`.
 
-        Args:
-            ids: int32 `[B, S]`.
-            mask: bool `[B, S]`, False for padding, which stands on the right.
-            size: S and the number of target tokens that will follow.
-
-        Returns:
-            logits of the first target token, float32 `[B, V]`; the cache, a tuple of keys and
-            values of the target for each block `[B, N, size - S + 1, D]`, then those of the source
-            `[B, N, S, D]`.
+        The cache has keys and values of the target for each block, `[B, N, size - S + 1, D]`, then
+        those of the source, `[B, N, S, D]`.
         """
         batch, source = ops.shape(ids)[0], ids.shape[1] or ops.shape(ids)[1]
         ids, real = ops.convert_to_tensor(ids), ops.cast(mask, "int32")
@@ -72,17 +59,7 @@ class TransformerDecoder:
     def step(
         self, tokens: Tensor, index: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read one more target token.
-
-        Args:
-            tokens: int32 `[B]`.
-            index: int32 scalar, S and the number of target tokens that were read.
-            mask: bool `[B, S]`, of the source.
-            cache: from the call before.
-
-        Returns:
-            as `prefill`.
-        """
+        """Read one more target token, see `Decoder`."""
         source = mask.shape[1] or ops.shape(mask)[1]
         return self._read(tokens, index - source + 1, mask, cache)  # the start token came first
 
