@@ -25,11 +25,7 @@ class MaskedDocuments(MaskedRows):
 
         sequence_ids  int32  [B, T]  the document's number in its row from 1 on, 0 for padding
 
-    Args:
-        those of `SentencePairs`, but for `short_seq_prob` and `second`.
-
-    Raises:
-        ValueError: as `SentencePairs`.
+    Arguments and errors are those of `SentencePairs`, but for `short_seq_prob` and `second`.
     """
 
     packed = True

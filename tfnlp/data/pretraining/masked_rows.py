@@ -37,11 +37,7 @@ class MaskedRows:
     drawn, the first ones are repeated. A subclass adds `_draw(epoch)`, the `Epoch`, and says how
     many segments a sequence has, whether a row has several sequences, and the name of their labels.
 
-    Args:
-        those of `SentencePairs`, but for `short_seq_prob` and `second`.
-
-    Raises:
-        ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
+    Arguments and errors are those of `SentencePairs`, but for `short_seq_prob` and `second`.
     """
 
     segments = 1

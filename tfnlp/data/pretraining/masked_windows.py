@@ -74,11 +74,7 @@ class MaskedWindows(MaskedRows):
         masked_lm_ids        int32   [B, P]  the original tokens there
         masked_lm_weights    float32 [B, P]  1 for used positions, else 0
 
-    Args:
-        those of `SentencePairs`, but for `short_seq_prob` and `second`.
-
-    Raises:
-        ValueError: as `SentencePairs`.
+    Arguments and errors are those of `SentencePairs`, but for `short_seq_prob` and `second`.
     """
 
     @functools.cached_property

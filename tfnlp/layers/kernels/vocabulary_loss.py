@@ -64,7 +64,7 @@ def vocabulary_loss(
     """Return what `plain_vocabulary_loss` returns, computed `positions` at a time.
 
     Args:
-        As `plain_vocabulary_loss`; N is static.
+        h, table, bias, ids, weights: as of `plain_vocabulary_loss`; N is static.
         positions: of a turn.
         hits: compute the second sum, which is 0 otherwise.
     """
