@@ -20,15 +20,12 @@ from tfnlp.families.preparation import (
 )
 from tfnlp.families.translation_use import paths
 
-# Lengths of fixed shapes are an option of the models, not of their runs.
-_NOT_STATED = frozenset({"name", "dtype", "source_length", "target_length"})
-
 
 def translation_family(name: str, decoder: str, **own: Any) -> Family:
     """Return the record of an encoder-decoder."""
     return Family(
         name=name,
-        sections={"arguments": (name, _NOT_STATED)},
+        sections={"arguments": (name, frozenset({"name", "dtype"}))},
         row=("num_layers", "hidden_size"),
         restore=functools.partial(restore, name, decoder),
         evaluate=translation_use.evaluate,

@@ -7,7 +7,7 @@ from keras import ops
 
 from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.kernels.chain import Chain, best_path, log_partition, marginals, path_score
-from tfnlp.layers.types import Initializer, Shape, Tensor
+from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -23,7 +23,6 @@ class CRF(Layer):
         num_tags: K.
         rate: factor of the learning rate of A, start and end. A fine-tuned encoder learns with
             rates at which they would not move.
-        initializer: Keras initializer of A, start and end (each divided by `rate`).
 
     Call:
         inputs: e, `[B, T, K]`.
@@ -44,7 +43,6 @@ class CRF(Layer):
         self,
         num_tags: int,
         rate: float = 1.0,
-        initializer: Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -52,7 +50,6 @@ class CRF(Layer):
         if not rate > 0:
             raise ValueError(f"rate={rate} must be above 0")
         self.num_tags, self.rate = num_tags, rate
-        self.initializer = keras.initializers.get(initializer)
         self.supports_masking = True
 
     def build(self, inputs_shape: Shape) -> None:
@@ -60,7 +57,7 @@ class CRF(Layer):
             raise ValueError(f"num_tags={self.num_tags}, but inputs have {inputs_shape[-1]} scores")
         one = (self.num_tags,)
         self._weights = {
-            name: self.float32_weight(name, shape, self.initializer.clone())
+            name: self.float32_weight(name, shape)
             for name, shape in (("transitions", one * 2), ("start", one), ("end", one))
         }
 

@@ -7,6 +7,14 @@ import keras
 from tfnlp.layers import Pooler, TransformerBlock
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
+from tfnlp.models.bert import (
+    BERT_BASE,
+    BERT_LARGE,
+    BERT_MEDIUM,
+    BERT_MINI,
+    BERT_SMALL,
+    BERT_TINY,
+)
 from tfnlp.models.encoder_parts import (
     embeddings,
     encoder_inputs,
@@ -16,26 +24,14 @@ from tfnlp.models.encoder_parts import (
 )
 from tfnlp.models.sizes import check_transformer
 
-# Base to xxlarge: the paper, table 1, of version 2 of the published models. The others are no
-# published ones.
-ALBERT_TINY = dict(
-    embedding_size=64, num_layers=2, hidden_size=128, num_heads=2, intermediate_size=512
-)
-ALBERT_MINI = dict(
-    embedding_size=64, num_layers=4, hidden_size=256, num_heads=4, intermediate_size=1024
-)
-ALBERT_SMALL = dict(
-    embedding_size=128, num_layers=4, hidden_size=512, num_heads=8, intermediate_size=2048
-)
-ALBERT_MEDIUM = dict(
-    embedding_size=128, num_layers=8, hidden_size=512, num_heads=8, intermediate_size=2048
-)
-ALBERT_BASE = dict(
-    embedding_size=128, num_layers=12, hidden_size=768, num_heads=12, intermediate_size=3072
-)
-ALBERT_LARGE = dict(
-    embedding_size=128, num_layers=24, hidden_size=1024, num_heads=16, intermediate_size=4096
-)
+# Base to xxlarge: the paper, table 1, of version 2 of the published models; up to large their blocks
+# are those of BERT. The others are no published ones.
+ALBERT_TINY = {"embedding_size": 64, **BERT_TINY}
+ALBERT_MINI = {"embedding_size": 64, **BERT_MINI}
+ALBERT_SMALL = {"embedding_size": 128, **BERT_SMALL}
+ALBERT_MEDIUM = {"embedding_size": 128, **BERT_MEDIUM}
+ALBERT_BASE = {"embedding_size": 128, **BERT_BASE}
+ALBERT_LARGE = {"embedding_size": 128, **BERT_LARGE}
 ALBERT_XLARGE = dict(
     embedding_size=128, num_layers=24, hidden_size=2048, num_heads=16, intermediate_size=8192
 )

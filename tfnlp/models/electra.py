@@ -18,6 +18,7 @@ from tfnlp.layers import (
 )
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.bert import BERT_BASE, BERT_LARGE, BERT_MINI, BERT_TINY
 from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
@@ -27,22 +28,13 @@ from tfnlp.models.encoder_parts import (
 )
 from tfnlp.models.sizes import check_transformer
 
-# Small, base and large: the paper, table 6. Tiny and mini are no published ones.
-ELECTRA_TINY = dict(
-    embedding_size=64, num_layers=2, hidden_size=128, num_heads=2, intermediate_size=512
-)
-ELECTRA_MINI = dict(
-    embedding_size=128, num_layers=4, hidden_size=256, num_heads=4, intermediate_size=1024
-)
-ELECTRA_SMALL = dict(
-    embedding_size=128, num_layers=12, hidden_size=256, num_heads=4, intermediate_size=1024
-)
-ELECTRA_BASE = dict(
-    embedding_size=768, num_layers=12, hidden_size=768, num_heads=12, intermediate_size=3072
-)
-ELECTRA_LARGE = dict(
-    embedding_size=1024, num_layers=24, hidden_size=1024, num_heads=16, intermediate_size=4096
-)
+# Small, base and large: the paper, table 6; the blocks of base and large are those of BERT. Tiny and
+# mini are no published ones.
+ELECTRA_TINY = {"embedding_size": 64, **BERT_TINY}
+ELECTRA_MINI = {"embedding_size": 128, **BERT_MINI}
+ELECTRA_SMALL = {"embedding_size": 128, **BERT_MINI, "num_layers": 12}
+ELECTRA_BASE = {"embedding_size": 768, **BERT_BASE}
+ELECTRA_LARGE = {"embedding_size": 1024, **BERT_LARGE}
 
 _EMBEDDINGS = (
     "token_embedding", "position_embedding", "segment_embedding", "embedding_norm",

@@ -31,9 +31,9 @@ ELMO_MINI = dict(
 MAX_CHARACTERS = 50
 
 
-def boundary_characters(mark: int, length: int = MAX_CHARACTERS) -> list[int]:
+def boundary_characters(mark: int) -> list[int]:
     """Return the character ids of `<S>` (mark 257) or `</S>` (258), a word of one character."""
-    return [259, mark, 260] + [261] * (length - 3)
+    return [259, mark, 260] + [261] * (MAX_CHARACTERS - 3)
 
 
 def elmo(
@@ -118,9 +118,7 @@ def elmo(
     return keras.Model({"character_ids": characters}, outputs, name=name)
 
 
-def elmo_lstm(
-    encoder: keras.Model, keep_sentence_boundaries: bool = False, name: str = "elmo_lstm"
-) -> keras.Model:
+def elmo_lstm(encoder: keras.Model, name: str = "elmo_lstm") -> keras.Model:
     """Return the part of `encoder` (from `elmo`) after its character network; it shares weights.
 
     For words whose vectors are known already, and for running text with a carried state.
@@ -140,7 +138,7 @@ def elmo_lstm(
     }
     mask = inputs["word_mask"]
     layers, state = _layers(inputs["word_embeddings"], mask, bilm, inputs["state"])
-    outputs = _outputs(layers, mask, mix, keep_sentence_boundaries)
+    outputs = _outputs(layers, mask, mix, keep_boundaries=False)
     return keras.Model(inputs, {**outputs, "state": state}, name=name)
 
 

@@ -36,8 +36,6 @@ def seq2seq(
     shared_embeddings: bool = True,
     tied: bool = True,
     dropout: float = 0.2,
-    source_length: int | None = None,
-    target_length: int | None = None,
     dtype: DType = None,
     name: str = "seq2seq",
 ) -> keras.Model:
@@ -68,7 +66,6 @@ def seq2seq(
         shared_embeddings: one table E for source and target, or one each.
         tied: E' is the target's E (Press & Wolf 2017), or a table of its own.
         dropout: rate on embeddings, between layers, and on o_t.
-        source_length, target_length: static S and T, or None for any.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -92,9 +89,8 @@ def seq2seq(
         raise ValueError(
             f"tied=True needs embedding_size={embedding_size} equal to hidden_size={hidden_size}"
         )
-    lengths = dict(input_word_ids=source_length, input_mask=source_length)
-    lengths["target_word_ids"] = target_length
-    inputs = {k: keras.Input((length,), dtype="int32", name=k) for k, length in lengths.items()}
+    names = ("input_word_ids", "input_mask", "target_word_ids")
+    inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in names}
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, S]
 
     def drop(x: Tensor, place: str) -> Tensor:

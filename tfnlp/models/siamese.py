@@ -12,7 +12,6 @@ def siamese(
     texts: int = 2,
     num_classes: int | None = None,
     pooling: str = "mean",
-    seq_length: int | None = None,
     name: str = "siamese",
 ) -> keras.Model:
     """Return a model of S texts to their vectors, with one encoder whose weights it shares.
@@ -26,7 +25,6 @@ def siamese(
         texts: S, two or more.
         num_classes: K, of the relation of two texts; None: vectors alone.
         pooling: see `tfnlp.layers.SentencePooling`.
-        seq_length: T, if it is fixed.
         name: of the model.
 
     Inputs: those of the encoder, dict of int32 `[B, S, T]`.
@@ -34,9 +32,7 @@ def siamese(
     Outputs: dict of `sentence_embeddings`, float32 `[B, S, D]`; with classes also `class_logits`,
     float32 `[B, K]`.
     """
-    inputs = {
-        key: keras.Input((texts, seq_length), dtype="int32", name=key) for key in encoder.input
-    }
+    inputs = {key: keras.Input((texts, None), dtype="int32", name=key) for key in encoder.input}
     read = sentence_encoder(encoder, pooling, normalize=False)
     found = read({key: fold(x, texts) for key, x in inputs.items()})  # [S*B, T] to [S*B, D]
     vectors = unfold(found["sentence_embedding"], texts)  # [B, S, D]

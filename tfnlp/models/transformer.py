@@ -35,8 +35,6 @@ def transformer(
     activation: str = "relu",
     norm_first: bool = False,
     norm_epsilon: float = 1e-6,
-    source_length: int | None = None,
-    target_length: int | None = None,
     dtype: DType = None,
     name: str = "transformer",
 ) -> keras.Model:
@@ -63,8 +61,6 @@ def transformer(
         activation: of the feed-forward nets.
         norm_first: layer norms before the sub-layers instead of after.
         norm_epsilon: epsilon of the layer norms.
-        source_length: static length S, or None for any length.
-        target_length: static length T, or None for any length.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -83,9 +79,8 @@ def transformer(
             activation, or a rate outside [0, 1).
     """
     check_transformer(num_layers, hidden_size, num_heads)
-    lengths = dict(input_word_ids=source_length, input_mask=source_length)
-    lengths["target_word_ids"] = target_length
-    inputs = {k: keras.Input((length,), dtype="int32", name=k) for k, length in lengths.items()}
+    names = ("input_word_ids", "input_mask", "target_word_ids")
+    inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in names}
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, S]
     table = TokenEmbedding(
         vocab_size,
