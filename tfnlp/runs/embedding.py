@@ -22,8 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp import __version__
+from tfnlp.bars import ProgressBar
 from tfnlp.data.labelled.texts import read_texts
 from tfnlp.extras import needed
+from tfnlp.families.precision import check_precision
+from tfnlp.families.recognition import load_pretrained
 from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
 from tfnlp.locks import PREFIX as LOCK
@@ -111,8 +115,6 @@ def _settings(config: EmbedConfig) -> dict[str, Any]:
 
 def _of_index(config: EmbedConfig) -> dict[str, Any]:
     """Return what an index says of its vectors."""
-    from tfnlp import __version__
-
     model = config.model
     if isinstance(model, str) and os.path.exists(model):
         model = os.path.abspath(model)
@@ -139,8 +141,6 @@ def _write_parts(
     config: EmbedConfig, texts: Iterator[str], folder: str, dtype: str | None
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
-    from tfnlp.bars import ProgressBar
-
     vectors = sentence_function(config.model, _settings(config), dtype)
     count, size = 0, len(vectors([""])[0])
     with ProgressBar(unit="texts") as bar:
@@ -163,9 +163,6 @@ def sentence_function(
     model: Any, settings: dict[str, Any], dtype: str | None
 ) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors of a model that is loaded here."""
-    from tfnlp.families.precision import check_precision
-    from tfnlp.families.recognition import load_pretrained
-
     loaded = load_pretrained(model, dtype=dtype)
     check_precision(loaded, dtype)
     return loaded.family.sentence_function(loaded, settings)

@@ -20,6 +20,7 @@ from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInf
 from tfnlp.data.shards.folder import FAULT, WORK, Folder
 from tfnlp.data.shards.runner import Progress
 from tfnlp.families.use_config import EmbedConfig
+from tfnlp.files import written_whole
 from tfnlp.runs.examples import runner_of
 
 
@@ -45,7 +46,6 @@ class PartHandler(ModelHandler):
         inference_args: dict[str, Any] | None = None,
     ) -> Iterator[PredictionResult]:
         """Yield the number of texts of each part."""
-        from tfnlp.files import written_whole
         from tfnlp.runs.embedding import part_path
 
         for number in batch:

@@ -6,8 +6,11 @@ import shlex
 import zlib
 from typing import Any
 
+from tfnlp import __version__
 from tfnlp.extras import needed
 from tfnlp.families.family import Family
+from tfnlp.files import written_whole
+from tfnlp.locks import locked
 
 CHUNK = 1 << 22  # characters of text that are tokenized at once
 
@@ -30,9 +33,6 @@ def write_examples(family: Family, config: Any) -> dict[str, Any]:
 
 def _written(family: Family, config: Any) -> dict[str, Any]:
     import tensorflow as tf
-
-    from tfnlp.files import written_whole
-    from tfnlp.locks import locked
 
     needed("apache_beam", "apache-beam", "beam", "tfnlp examples")
     from tfnlp.data.shards.examples import make_examples, start_examples
@@ -65,8 +65,6 @@ def runner_of(config: Any) -> Any:
 
 def _settings(family: Family, config: Any, tokens: Any, more: dict[str, Any]) -> dict[str, Any]:
     """Return everything that decides which examples are written."""
-    from tfnlp import __version__
-
     return {
         "tfnlp": __version__,
         "model": family.name,

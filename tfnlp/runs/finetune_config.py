@@ -6,6 +6,8 @@ from typing import Any
 from tfnlp.configs import Config, option, redefine
 from tfnlp.families.bert import FillConfig
 from tfnlp.families.config import DeviceConfig, OutputConfig, RematConfig, TokenBatchConfig
+from tfnlp.families.defaults import FEW_WEIGHTS, depth, learning_rate
+from tfnlp.families.fitting import width
 from tfnlp.families.precision import PrecisionConfig
 from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
 from tfnlp.runs.sentence_examples import OBJECTIVES
@@ -336,9 +338,6 @@ TASKS: dict[str, tuple[type[Config], str]] = {
 
 def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> dict[str, Any]:
     """Return the numbers of a training: those of the config, else the papers'."""
-    from tfnlp.families.defaults import FEW_WEIGHTS, depth, learning_rate
-    from tfnlp.families.fitting import width
-
     fitting = backbone.family.fitting
     if features is not None:
         defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tfnlp import __version__
 from tfnlp.families.adaptation import SECTION
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import crc32
@@ -14,8 +15,6 @@ def run_config(
     work: Any, settings: dict[str, Any], features: str | None, seed: int, has_words: bool
 ) -> dict[str, Any]:
     """Return `config.json`: everything that decides which numbers a run ends with."""
-    from tfnlp import __version__
-
     config = work.config
     head = {"dropout": settings["dropout"]}
     if features is not None:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from tfnlp.families.fitting import max_positions
 from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.finetune_examples import perfect_prediction
 
@@ -48,8 +49,6 @@ def spec_of(
 
 def max_length_of(config: FinetuneConfig, backbone: Any, default: int | None = None) -> int:
     """Return the longest sequence that a run reads; a default does not forbid a small model."""
-    from tfnlp.families.fitting import max_positions
-
     positions = max_positions(backbone)
     if "max_length" not in config.given:
         length = default or config.max_length

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tfnlp.families.defaults import recorded
 from tfnlp.runs.finetune_config import FinetuneConfig
 
 
@@ -75,8 +76,6 @@ def kept_numbers(
     config: FinetuneConfig, strategy: Any, features: str | None, folder: str
 ) -> dict[str, Any]:
     """Return the rate and the micro-batches of an earlier start, where the config gives none."""
-    from tfnlp.families.defaults import recorded
-
     found = {}
     if config.accumulation is None:
         before = recorded(config, folder, "training", "accumulation")

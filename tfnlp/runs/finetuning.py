@@ -1,6 +1,7 @@
 """Fine-tuning: examples and a pretrained model to a run's folder."""
 
 import collections
+import dataclasses
 import json
 import math
 import os
@@ -10,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
+from tfnlp.families.fitting import width
 from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
+from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
 from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
@@ -35,6 +38,7 @@ from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.peft_export import base_name
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
+from tfnlp.runs.task_card import facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 
 
@@ -80,8 +84,6 @@ class Finetuning:
     """The data and the model that the runs of one config share."""
 
     def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
-        from tfnlp.families.fitting import width
-
         self.task, self.config, self.strategy = task, config, strategy
         check_teacher(config)
         if not config.pack:
@@ -190,8 +192,6 @@ class Finetuning:
         words: list[str] | None,
     ) -> dict[str, Any]:
         """Train; return the dict in RUN/results.json."""
-        from tfnlp.pictures import can_draw, plot_history
-
         started = time.monotonic()
         train, dev = self._prepare(model, features, len(words or ()))
         if self.teaching is not None:
@@ -293,9 +293,6 @@ class Finetuning:
 
     def _finish(self, folder: str, model: Any, dev: Any, steps: int) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
-        import dataclasses
-
-        from tfnlp.runs.task_card import facts_of
         from tfnlp.tasks.baselines import baselines
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.squad import off_the_edge

@@ -3,6 +3,10 @@
 import os
 from typing import Any
 
+from tfnlp.families import FAMILIES
+from tfnlp.families.adaptation import adaptation_of
+from tfnlp.runs.task_folder import load_task
+
 
 def export_adapters(
     run: Any, directory: str, base: str | None = None, overwrite: bool = False
@@ -21,9 +25,6 @@ def export_adapters(
     """
     from tfnlp.convert.heads.config import task_config
     from tfnlp.convert.peft import is_base, save_adapter
-    from tfnlp.families import FAMILIES
-    from tfnlp.families.adaptation import adaptation_of
-    from tfnlp.runs.task_folder import load_task
 
     low_rank = adaptation_of(run.config).low_rank
     if low_rank is None:

@@ -3,9 +3,14 @@
 import dataclasses
 from typing import Any
 
+from tfnlp import __version__
 from tfnlp.families.defaults import with_initializer_range
+from tfnlp.families.examples import readable, with_examples
 from tfnlp.families.family import Family
-from tfnlp.families.preparation import Preparation, Vocabulary
+from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
+from tfnlp.files import local_copy, written_whole
+from tfnlp.pictures import can_draw, plot_history
+from tfnlp.published import at_revision, is_published
 from tfnlp.runs.devices import alone, check_batch, devices
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.memory import check_rows, check_weights
@@ -18,7 +23,6 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
         the held-out measures, with "curve" and "output", paths.
     """
     use_engine(config.engine, config.strategy, config.tpu)
-    from tfnlp.families.examples import readable, with_examples
 
     if hasattr(config, "examples"):
         config = with_examples(config, family.name)
@@ -80,7 +84,6 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
 
 def _as_begun(config: Any) -> Any:
     """Return the config with the commit or version of `start` that the run has begun with."""
-    from tfnlp.published import at_revision, is_published
     from tfnlp.training.run import is_run, read_config
 
     start = getattr(config, "start", None)
@@ -103,7 +106,6 @@ def _steps(config: Any, batches: Any) -> int:
 
 def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, Any]:
     """Return `config.json`: everything that decides which numbers a run ends with."""
-    from tfnlp import __version__
     from tfnlp.training.settings import optimizer_settings
 
     found = {
@@ -123,8 +125,6 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
     """Make the run's folder, or check that the one there is this run's."""
     import tensorflow as tf
 
-    from tfnlp.families.preparation import write_lines
-    from tfnlp.files import local_copy, written_whole
     from tfnlp.training import workers_of
     from tfnlp.training.run import delete_run, record_files, write_config
 
@@ -187,8 +187,6 @@ def _optimizer(config: Any) -> Any:
 
 def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
     """Train, and draw the curve of losses or perplexities; return its path, if there is one."""
-    from tfnlp.pictures import can_draw, plot_history
-
     trainer.fit(
         prepared.batches,
         config.steps,

@@ -19,6 +19,9 @@ import numpy as np
 
 from tfnlp.checksums import check_files, checksums
 from tfnlp.extras import needed
+from tfnlp.families.recognition import load_pretrained
+from tfnlp.families.sentence_runs import reader_of
+from tfnlp.families.sentences import encoder_and_length
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -72,8 +75,6 @@ class Index:
     @functools.cached_property
     def model(self) -> Any:
         """The model of the queries' vectors."""
-        from tfnlp.families.recognition import load_pretrained
-
         return load_pretrained(self._model or self.settings["model"])
 
     def search(self, queries: str | list[str], top: int = 5, exact: bool | None = None) -> list:
@@ -145,8 +146,6 @@ class Index:
             ValueError: for a model without a network of tokens.
             OSError: if it can't be written, or is there already without `overwrite`.
         """
-        from tfnlp.families.sentence_runs import reader_of
-        from tfnlp.families.sentences import encoder_and_length
         from tfnlp.hub.modules.search import export_search
 
         loaded = self.model

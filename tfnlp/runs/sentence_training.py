@@ -19,9 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp import __version__
 from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
+from tfnlp.families.fitting import width
 from tfnlp.families.preparation import VOCABULARIES, write_lines
+from tfnlp.families.sentences import pooled_of
+from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
@@ -39,8 +43,6 @@ class SentenceTrainingRuns:
     """The data and the model that the runs of one config share."""
 
     def __init__(self, config: SentenceConfig, strategy: Any) -> None:
-        from tfnlp.families.fitting import width
-        from tfnlp.families.sentences import pooled_of
         from tfnlp.tasks.sentence_scores import main_sentence_metric
 
         self.config, self.strategy, self.features = config, strategy, None
@@ -115,8 +117,6 @@ class SentenceTrainingRuns:
         self, folder: str, task: Any, trained: Any, settings: dict[str, Any], seed: int
     ) -> dict[str, Any]:
         """Train; return the dict in RUN/results.json."""
-        from tfnlp.pictures import can_draw, plot_history
-
         config, started = self.config, time.monotonic()
         batches = self._batches(settings, seed)
         epoch = batches.steps_per_epoch
@@ -205,8 +205,6 @@ class SentenceTrainingRuns:
 
     def _run_config(self, settings: dict, arguments: dict, seed: int) -> dict[str, Any]:
         """Return `config.json`: everything that decides which numbers a run ends with."""
-        from tfnlp import __version__
-
         config, lowercase = self.config, self.backbone.lowercase
         settings = {
             **settings,
@@ -266,7 +264,6 @@ class SentenceTrainingRuns:
         self, folder: str, trained: Any, before: dict[str, float], steps: int
     ) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and a picture."""
-        from tfnlp.pictures import can_draw
         from tfnlp.runs.sentence_picture import plot_space
         from tfnlp.training.run import record_files
 

@@ -6,6 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.cards import Card, licence_of
+from tfnlp.families import FAMILIES
+from tfnlp.families.cards import base_of, shown_name
 
 if TYPE_CHECKING:
     from tfnlp.runs.task_run import TaskRun
@@ -41,8 +43,6 @@ def facts_of(
         train, dev: the sources of the examples, `dev` None if some of `train` were held out.
         examples, dev_examples: how many.
     """
-    from tfnlp.families.cards import base_of
-
     data = {"train": source_names(train), "examples": examples}
     data["dev"] = [f"{x}, held out" for x in data["train"]] if dev is None else source_names(dev)
     data["dev_examples"] = dev_examples
@@ -60,9 +60,6 @@ def source_names(source: Any) -> list[str]:
 
 def card_of_task(run: TaskRun) -> Card:
     """Return the card of a fine-tuned model."""
-    from tfnlp.families import FAMILIES
-    from tfnlp.families.cards import shown_name
-
     spec, config, results = run.task_model.spec, run.config, run.results or {}
     title = FAMILIES[config["backbone"]["kind"]].title
     name, licence = shown_name(results.get("base") or ""), results.get("licence")

@@ -1,6 +1,13 @@
 """Fine-tuned checkpoints of Hugging Face as what fine-tuning leaves, and back."""
 
+import dataclasses
+import pathlib
 from typing import Any
+
+import numpy as np
+
+from tfnlp.families import FAMILIES
+from tfnlp.runs.task_folder import backbone_config
 
 _LENGTH, _ANSWER_LENGTH, _STRIDE, _QUESTION = 512, 384, 128, 64  # as in transformers' examples
 _TOKENS = "token_embedding/embeddings"
@@ -14,11 +21,8 @@ def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
         `(Family, TaskFiles, class of transformers)`, or None if it holds none, or a `config.json`
         that can't be read: who loads the folder as something else says so.
     """
-    import pathlib
-
     from tfnlp.convert.formats.json_files import read_json
     from tfnlp.convert.heads.config import architecture_of
-    from tfnlp.families import FAMILIES
 
     path = pathlib.Path(folder) / "config.json"
     if not path.is_file():
@@ -46,11 +50,8 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
         `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
         says that the number of texts or choices of an example is not known.
     """
-    import numpy as np
-
     from tfnlp.convert.heads.tensors import assign_head
     from tfnlp.hub import TaskModel
-    from tfnlp.runs.task_folder import backbone_config
     from tfnlp.tasks import TaskSpec
 
     known = task_files_of(folder)
@@ -103,10 +104,7 @@ def _model(backbone: Any, spec: Any, head: dict[str, Any]) -> Any:
 
 def refitted(task_model: Any, config: dict[str, Any], **changes: int) -> Any:
     """Return a task's model for another number of texts or choices of an example."""
-    import dataclasses
-
     from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.families import FAMILIES
     from tfnlp.hub import TaskModel
 
     spec = dataclasses.replace(task_model.spec, **changes)
@@ -124,8 +122,6 @@ def save_checkpoint(
     task_model: Any, config: dict[str, Any], path: str, directory: str, overwrite: bool
 ) -> None:
     """Write a fine-tuned model as a folder that transformers reads."""
-    from tfnlp.families import FAMILIES
-
     family, kept = FAMILIES[config["backbone"]["kind"]], config["backbone"]
     if config["features"] is not None:
         raise ValueError(

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.families import FAMILIES
+
 if TYPE_CHECKING:
     from tfnlp.runs.task_run import TaskRun
 
@@ -43,8 +45,6 @@ def check_tags_alone(spec: Any, path: str, name: str) -> None:
 
 def _tokenizer_writer(run: TaskRun) -> Callable[[str], None] | None:
     """Return the function of a folder that writes the vocabulary, or None."""
-    from tfnlp.families import FAMILIES
-
     backbone = run.config["backbone"]
     write = FAMILIES[backbone["kind"]].fitting.write_tokenizer
     if write is None:

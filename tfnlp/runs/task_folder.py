@@ -18,8 +18,15 @@ import os
 import shutil
 from typing import Any
 
+from tfnlp.families import FAMILIES
+from tfnlp.families.adaptation import adaptation_of
+from tfnlp.families.adapters import merged_checkpoint
+from tfnlp.families.checked import check_size, config_path, section, stated
+from tfnlp.families.recognition import check_arguments, load_pretrained
 from tfnlp.families.several_runs import RUNS, best_run, read_json
 from tfnlp.files import check_space, written_whole
+from tfnlp.published import at_revision, is_published
+from tfnlp.runs.finetune_examples import say
 
 WEIGHTS, WORDS, SAVED, RESULTS = "backbone.weights.h5", "words.txt", "backbone", "results.json"
 PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
@@ -38,10 +45,6 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
         output: The folder of runs that may have begun: a published model is then loaded at the
             commit or version that they began with.
     """
-    from tfnlp.families import FAMILIES
-    from tfnlp.families.recognition import load_pretrained
-    from tfnlp.runs.finetune_examples import say
-
     begun = None if output is None else _begun_with(model, output)
     loaded = load_pretrained(begun or model)
     if begun is not None:
@@ -59,7 +62,6 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
 
 def _begun_with(model: Any, output: str) -> str | None:
     """Return the published name of the commit or version that runs in a folder have recorded."""
-    from tfnlp.published import at_revision, is_published
     from tfnlp.training.run import read_config
 
     if not is_published(model):
@@ -115,7 +117,6 @@ def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
         fine_tuned: Whether its copy has been trained: it then needs no encoder of its own.
     """
     from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.families import FAMILIES
 
     family, arguments = FAMILIES[config["kind"]], config["arguments"]
     if config["saved"]:
@@ -152,7 +153,6 @@ def make_task_model(
         pack: Whether it is trained on packed rows.
     """
     from tfnlp import models
-    from tfnlp.families.adaptation import adaptation_of
     from tfnlp.hub import TaskModel
     from tfnlp.tasks import TaskSpec
     from tfnlp.text import WordIndex
@@ -200,10 +200,6 @@ def is_task(folder: str) -> bool:
 def check_task(folder: str, run: dict[str, Any]) -> None:
     """Check that a run's config is of a model, and of no larger one than its files can fill."""
     from tfnlp import models
-    from tfnlp.families import FAMILIES
-    from tfnlp.families.adaptation import adaptation_of
-    from tfnlp.families.checked import check_size, config_path, section, stated
-    from tfnlp.families.recognition import check_arguments
     from tfnlp.tasks import TaskSpec
 
     spec = section(folder, run, "spec", TaskSpec, ())
@@ -246,10 +242,6 @@ def load_task(
         without `History` and results.
     """
     from tfnlp.convert.peft import is_adapter
-    from tfnlp.families import FAMILIES
-    from tfnlp.families.adaptation import adaptation_of
-    from tfnlp.families.adapters import merged_checkpoint
-    from tfnlp.families.checked import stated
     from tfnlp.runs.task_checkpoint import load_checkpoint
     from tfnlp.text.lines import read_lines
     from tfnlp.training.checkpoints import check_finite, model_variables

@@ -5,12 +5,18 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from tfnlp.cards import card_of_export
+from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.precision import dtype_policy
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_examples, say_cut, say_labels, shown_source
+from tfnlp.runs.peft_export import export_adapters
+from tfnlp.runs.task_card import card_of_task
+from tfnlp.runs.task_checkpoint import refitted, save_checkpoint
 from tfnlp.runs.task_config import EvaluateTask, PredictTask
-from tfnlp.runs.task_examples import examples_of_texts
+from tfnlp.runs.task_examples import examples_of_texts, shown_in_report, texts_of
+from tfnlp.runs.task_export import check_tags_alone, export_task
 
 _PART = 8192  # examples that are predicted at once
 
@@ -78,7 +84,6 @@ class TaskRun:
         if not self.config.get("open"):
             name, value = next(iter(changes.items()))
             raise ValueError(f"`{name}` {value}: {self.path} reads {getattr(spec, name)}")
-        from tfnlp.runs.task_checkpoint import refitted
 
         with dtype_policy(self._dtype):
             self.task_model = refitted(self.task_model, self.config, **changes)
@@ -238,7 +243,6 @@ class TaskRun:
         self, config: Any, examples: list, predictions: list[dict], metrics: dict[str, float]
     ) -> None:
         from tfnlp.runs.report.page import write_report
-        from tfnlp.runs.task_examples import shown_in_report
 
         spec, run = self.task_model.spec, self.config
         backbone, training = run["backbone"], run.get("training", {})
@@ -306,12 +310,6 @@ class TaskRun:
                 can't be such a graph.
             ImportError: for `onnx` without tf2onnx.
         """
-        from tfnlp.cards import card_of_export
-        from tfnlp.runs.peft_export import export_adapters
-        from tfnlp.runs.task_card import card_of_task
-        from tfnlp.runs.task_checkpoint import save_checkpoint
-        from tfnlp.runs.task_export import check_tags_alone, export_task
-
         if format not in (None, "savedmodel", "huggingface", "peft"):
             raise ValueError(
                 f"`format` {format} is for pretrained models; {self.path} is fine-tuned, which "
@@ -348,8 +346,6 @@ class TaskRun:
 
     def _with_adapters(self) -> "TaskRun":
         """Return this run with its low-rank updates apart from their matrices."""
-        from tfnlp.families.adaptation import adaptation_of
-
         if adaptation_of(self.config).low_rank is None:
             raise ValueError(
                 f"`keep_adapters`: {self.path} has no adapters; it was not trained with `lora`"
@@ -367,8 +363,6 @@ class TaskRun:
 
 
 def _is_texts(spec: Any, row: Any) -> bool:
-    from tfnlp.runs.task_examples import texts_of
-
     return (
         isinstance(row, list | tuple)
         and len(row) == texts_of(spec)

@@ -13,6 +13,7 @@ from tfnlp.files import written_whole
 from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.finetune_examples import crc32, read_examples, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
+from tfnlp.runs.task_run import TaskRun
 
 
 def check_teacher(config: FinetuneConfig) -> None:
@@ -145,8 +146,6 @@ def forget(folder: str) -> None:
 
 
 def _loaded(config: FinetuneConfig, task: str) -> Any:
-    from tfnlp.runs.task_run import TaskRun
-
     if isinstance(config.teacher, TaskRun):
         return config.teacher
     try:
