@@ -26,6 +26,7 @@ from tfnlp.convert.pretrained import Pretrained
 from tfnlp.convert.tokenizers.byte_pairs import sentence_byte_pairs
 from tfnlp.models import roberta, roberta_pretrainer
 from tfnlp.models.roberta import PADDING_ID
+from tfnlp.text import RobertaTokenizer
 
 
 def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
@@ -37,12 +38,6 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     if "masked_lm" in heads:
         table.masked_lm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
     return table.rows
-
-
-def _tokenizer(vocabulary: tuple) -> Any:
-    from tfnlp.text import RobertaTokenizer
-
-    return RobertaTokenizer(vocabulary)
 
 
 HUGGINGFACE = TensorNames(
@@ -78,7 +73,7 @@ ROBERTA_FILES = EncoderFiles(
     ),
     formats=(HUGGINGFACE,),
     classes={("masked_lm",): "RobertaForMaskedLM", (): "RobertaModel"},
-    tokenizer=sentence_byte_pairs(_tokenizer, "RobertaTokenizer"),
+    tokenizer=sentence_byte_pairs(RobertaTokenizer, "RobertaTokenizer"),
     tasks=task_heads(
         "Roberta",
         {"hidden": "classifier.dense", "classifier": "classifier.out_proj"},

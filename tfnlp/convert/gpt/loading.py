@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -35,10 +35,7 @@ from tfnlp.convert.pretrained import Pretrained
 from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs
 from tfnlp.models import gpt, gpt_pretrainer
 from tfnlp.models.shapes import weight_shapes
-from tfnlp.text.byte_pairs.files import Merges, Tokens
-
-if TYPE_CHECKING:
-    from tfnlp.text import GPT2Tokenizer, GPTTokenizer
+from tfnlp.text import gpt_tokenizer
 
 Loaded = tuple[dict[str, Any], dict[str, np.ndarray]]  # configuration and weights
 
@@ -97,7 +94,7 @@ def load_gpt(
         config, weights = _read(open_tensors(weights_path), folder, ignore)
     else:
         config, weights = _read_pieces(folder, ignore)
-    found = find_byte_pairs(_gpt_tokenizer, folder, vocab, None, config["vocab_size"], "load_gpt")
+    found = find_byte_pairs(gpt_tokenizer, folder, vocab, None, config["vocab_size"], "load_gpt")
     for name, rate in (("dropout", dropout), ("attention_dropout", attention_dropout)):
         if rate is not None:
             config[name] = rate
@@ -121,12 +118,6 @@ def _task_head(folder: pathlib.Path) -> TaskHead | None:
     kinds = gpt_huggingface.HEADS.values()
     heads = {head.architecture: head for kind in kinds for head in kind.values()}
     return heads.get(architecture_of(read_json(path), heads)) if path.is_file() else None
-
-
-def _gpt_tokenizer(pair: tuple[Tokens, Merges]) -> GPTTokenizer | GPT2Tokenizer:
-    from tfnlp.text import gpt_tokenizer
-
-    return gpt_tokenizer(pair)
 
 
 def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
@@ -16,9 +16,7 @@ from tfnlp.convert.mapping import tensors_from_weights
 from tfnlp.convert.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.convert.tokenizers.byte_pairs import write_byte_pairs
 from tfnlp.convert.tokenizers.writing import write_config, write_gpt_json
-
-if TYPE_CHECKING:
-    from tfnlp.text import GPT2Tokenizer, GPTTokenizer
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 # What `save_gpt` writes; the last four with a tokenizer only.
 FILES = (*MODEL_FILES, *TOKENIZER_FILES)

@@ -31,6 +31,7 @@ from tfnlp.convert.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.convert.tokenizers.byte_pairs import write_task_tokens
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
+from tfnlp.text import gpt_tokenizer
 from tfnlp.text.task_readers import GPTReader
 
 ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
@@ -105,8 +106,6 @@ def _with_ends(found: FineTuned, ends: tuple[int, int, int], path: pathlib.Path)
 
 
 def _first_tokens(make: Any, size: int) -> Any:
-    from tfnlp.text import gpt_tokenizer
-
     whole = make()
     return gpt_tokenizer((whole.vocabulary[:size], whole.merges))
 

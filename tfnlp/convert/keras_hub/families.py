@@ -29,6 +29,12 @@ from tfnlp.models import (
     roberta,
     roberta_pretrainer,
 )
+from tfnlp.text import (
+    GPT2Tokenizer,
+    RobertaTokenizer,
+    SentencePieceTokenizer,
+    WordPieceTokenizer,
+)
 
 # Of the masked-LM heads, whatever the encoder has.
 _HEAD = dict(activation="gelu", norm_epsilon=1e-5)
@@ -126,8 +132,6 @@ def _write_positions(weights: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _read_wordpiece(tokenizer: Any) -> Any:
-    from tfnlp.text import WordPieceTokenizer
-
     return WordPieceTokenizer(list(tokenizer.get_vocabulary()), lowercase=tokenizer.lowercase)
 
 
@@ -137,8 +141,6 @@ def _write_wordpiece(tokenizer: Any, make: Any) -> Any:
 
 
 def _read_sentencepiece(tokenizer: Any) -> Any:
-    from tfnlp.text import SentencePieceTokenizer
-
     return SentencePieceTokenizer(tokenizer.proto, lowercase=_pieces_are_lowercase(tokenizer))
 
 
@@ -148,15 +150,12 @@ def _pieces_are_lowercase(tokenizer: Any) -> bool:
     return all(piece == piece.lower() for piece in pieces)
 
 
-def _read_byte_pairs(kind: str, tokenizer: Any) -> Any:
-    """Return tfnlp's tokenizer, the class `kind` of `tfnlp.text`."""
-    from tfnlp import text
-
+def _read_byte_pairs(kind: type, tokenizer: Any) -> Any:
     tokens: list[str | None] = [None] * (max(tokenizer.vocabulary.values()) + 1)
     for token, number in tokenizer.vocabulary.items():
         tokens[number] = token
     lines = (line for line in tokenizer.merges if not line.startswith("#version:"))
-    return getattr(text, kind)((tokens, [tuple(line.split(" ")) for line in lines]))
+    return kind((tokens, [tuple(line.split(" ")) for line in lines]))
 
 
 def _write_byte_pairs(tokenizer: Any, make: Any) -> Any:
@@ -218,7 +217,7 @@ ROBERTA = Counterpart(
     constants={"activation": "gelu", "norm_epsilon": 1e-5},
     rows=functools.partial(_encoder_rows, kinds=("token",), prefix="embeddings/"),
     arguments=_roberta_arguments,
-    read_tokenizer=functools.partial(_read_byte_pairs, "RobertaTokenizer"),
+    read_tokenizer=functools.partial(_read_byte_pairs, RobertaTokenizer),
     write_tokenizer=_write_byte_pairs,
     head_constants=_HEAD,
     made=(_POSITIONS, _SEGMENTS),
@@ -233,7 +232,7 @@ GPT2 = Counterpart(
     constants={"norm_first": True, "activation": "gelu_tanh", "norm_epsilon": 1e-5},
     rows=_gpt2_rows,
     arguments=gpt_config_of,
-    read_tokenizer=functools.partial(_read_byte_pairs, "GPT2Tokenizer"),
+    read_tokenizer=functools.partial(_read_byte_pairs, GPT2Tokenizer),
     write_tokenizer=_write_byte_pairs,
     head="lm_logits",
     task="CausalLM",

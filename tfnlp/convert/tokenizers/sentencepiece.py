@@ -6,7 +6,7 @@ import base64
 import functools
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokenizers import (
     AddedToken,
@@ -27,6 +27,7 @@ from tfnlp.convert.tokenizers.tokenizer_json import (
     steps_of,
 )
 from tfnlp.convert.tokenizers.writing import CONFIG, write_config
+from tfnlp.text import SentencePieceTokenizer
 from tfnlp.text.lines import shown
 from tfnlp.text.sentencepiece.model import (
     CLS,
@@ -41,9 +42,6 @@ from tfnlp.text.sentencepiece.model import (
     read_pieces,
     stored_normalization,
 )
-
-if TYPE_CHECKING:
-    from tfnlp.text import SentencePieceTokenizer
 
 _QUOTES = (("``", '"'), ("''", '"'))
 _UNCASED = ("NFKD", "StripAccents", "Lowercase")
@@ -76,7 +74,8 @@ def find_sentencepiece(
         return refused(str(error), str(path), lowercase)
     check_size(str(path), len(read_pieces(model)[1]), vocab_size)
     lowercase = stated if lowercase is None else lowercase
-    return FoundTokenizer(functools.partial(_tokenizer, model, lowercase), str(path), lowercase)
+    make = functools.partial(SentencePieceTokenizer, model, lowercase)
+    return FoundTokenizer(make, str(path), lowercase)
 
 
 def write_sentencepiece(folder: str, tokenizer: Any, max_length: int) -> None:
@@ -151,12 +150,6 @@ def _lowercase(folder: pathlib.Path) -> bool:
             "expected true and false, or false and true"
         )
     return lowercase
-
-
-def _tokenizer(model: bytes, lowercase: bool) -> SentencePieceTokenizer:
-    from tfnlp.text import SentencePieceTokenizer
-
-    return SentencePieceTokenizer(model, lowercase)
 
 
 SENTENCEPIECE = TokenizerFiles(find_sentencepiece, write_sentencepiece, (MODEL_FILE, NAME, CONFIG))

@@ -7,17 +7,15 @@ import os
 import pathlib
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.convert.tokenizers.writing import CONFIG, write_config, write_wordpiece_json
+from tfnlp.text import WordPieceTokenizer
 from tfnlp.text.lines import shown, write_text
 from tfnlp.text.wordpiece.vocabulary import CONTINUATION
-
-if TYPE_CHECKING:
-    from tfnlp.text import WordPieceTokenizer
 
 _VOCABULARY = "vocab.txt"
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
@@ -84,7 +82,7 @@ def find_wordpiece(
     check_size(str(path), len(tokens), vocab_size)
     if lowercase is None:
         lowercase = is_lowercase(folder, path, tokens)
-    return FoundTokenizer(functools.partial(_tokenizer, str(path), lowercase), str(path), lowercase)
+    return _found(str(path), path, lowercase)
 
 
 def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> FoundTokenizer:
@@ -100,15 +98,12 @@ def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> Fou
     except ValueError as error:
         return refused(str(error), str(path), lowercase)
     lowercase = stated if lowercase is None else lowercase
-    return FoundTokenizer(
-        functools.partial(_tokenizer, found.tokens, lowercase), str(path), lowercase
-    )
+    return _found(found.tokens, path, lowercase)
 
 
-def _tokenizer(vocabulary: str | list[str], lowercase: bool | None) -> WordPieceTokenizer:
-    from tfnlp.text import WordPieceTokenizer
-
-    return WordPieceTokenizer(vocabulary, lowercase=lowercase)
+def _found(vocabulary: str | list[str], path: pathlib.Path, lowercase: bool) -> FoundTokenizer:
+    make = functools.partial(WordPieceTokenizer, vocabulary, lowercase=lowercase)
+    return FoundTokenizer(make, str(path), lowercase)
 
 
 class WordPieces(NamedTuple):

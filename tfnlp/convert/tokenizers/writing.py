@@ -18,6 +18,8 @@ from tokenizers import (
 
 from tfnlp.convert.formats.json_files import write_json
 from tfnlp.convert.tokenizers.tokenizer_json import NAME
+from tfnlp.text.wordpiece.normalization import MAX_WORD_CHARS
+from tfnlp.text.wordpiece.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
 
 CONFIG = "tokenizer_config.json"
 _UNKNOWN, _END = "<unk>", "<|endoftext|>"
@@ -26,9 +28,6 @@ _BYTES = {"add_prefix_space": False, "trim_offsets": True}
 
 def write_wordpiece_json(folder: str, tokens: Sequence[str], lowercase: bool) -> None:
     """Write the `tokenizer.json` of a BERT; none if the vocabulary lacks a special token."""
-    from tfnlp.text.wordpiece.normalization import MAX_WORD_CHARS
-    from tfnlp.text.wordpiece.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
-
     ids = {token: i for i, token in enumerate(tokens)}
     if any(token not in ids for token in SPECIAL_TOKENS) or len(ids) != len(tokens):
         return
