@@ -12,7 +12,7 @@ import pytest
 from tests.convert import checkpoints, elmo_reference, gpt_checkpoints
 from tests.convert.gpt_checkpoints import GPT1, GPT2
 from tests.fuzz.damage import damaged_bytes, damaged_json, examples, survives
-from tfnlp.convert import load_bert, load_elmo, load_gpt, open_tensors
+from tfnlp.convert import load_bert, load_elmo, load_gpt, mapping, open_tensors
 from tfnlp.convert.elmo import loading as elmo_loading
 from tfnlp.convert.encoders import loading as bert_loading
 from tfnlp.convert.gpt import loading as gpt_loading
@@ -38,8 +38,8 @@ def not_built(most):
 
     with contextlib.ExitStack() as stack:
         for module in (bert_loading, gpt_loading, elmo_loading):
-            reads = "split_datasets" if module is elmo_loading else "weights_from_tensors"
             stack.enter_context(mock.patch.object(module, "weight_shapes", shapes))
+        for module, reads in ((elmo_loading, "split_datasets"), (mapping, "weights_from_tensors")):
             stack.enter_context(mock.patch.object(module, reads, accept))
         try:
             yield

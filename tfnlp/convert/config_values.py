@@ -55,6 +55,17 @@ def read_activation(
     return names[stated]
 
 
+def written_activation(activation: str, names: Mapping[str, str], model: str) -> str:
+    """Return the file's word for an activation: the first of `names` that means it."""
+    for theirs, ours in names.items():
+        if ours == activation:
+            return theirs
+    raise ValueError(
+        f"activation={activation!r} has no name in Hugging Face's {model}; expected one of "
+        f"{sorted(set(names.values()))}"
+    )
+
+
 def check_fixed(
     path: pathlib.Path, config: Mapping[str, Any], fixed: Mapping[str, Any], loader: str
 ) -> None:

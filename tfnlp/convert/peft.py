@@ -224,10 +224,8 @@ def save_adapter(
         overwrite: replace a folder that holds such files and nothing else.
     """
     tensors, targets, rank = {}, [], low_rank["rank"]
-    for path, dense, names in low_rank_updates(model):
+    for path, dense, _ in low_rank_updates(model):
         modules = [name.removesuffix(".weight") for name in rows[f"{path}/kernel"].names]
-        if len(modules) != len(names):
-            raise ValueError(f"{path} is one matrix in {architecture}; its updates are of several")
         down, up = np.asarray(dense.update.down), np.asarray(dense.update.up)
         for n, part in enumerate(dense.update.parts):
             targets.append(modules[part])

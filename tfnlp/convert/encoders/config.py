@@ -8,7 +8,13 @@ from typing import Any
 
 import keras
 
-from tfnlp.convert.config_values import check_fixed, read_activation, read_number, read_size
+from tfnlp.convert.config_values import (
+    check_fixed,
+    read_activation,
+    read_number,
+    read_size,
+    written_activation,
+)
 from tfnlp.convert.encoders.files import EncoderFiles
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.layers import TransformerBlock
@@ -102,21 +108,12 @@ def written_config(
     files: EncoderFiles, config: Mapping[str, Any], architecture: str
 ) -> dict[str, Any]:
     """Return the contents of `config.json`."""
-    names = files.config
-    words: dict[str, str] = {}
-    for theirs, ours in names.activations.items():
-        words.setdefault(ours, theirs)
-    if config["activation"] not in words:
-        raise ValueError(
-            f"activation={config['activation']!r} has no name in Hugging Face's {files.title}; "
-            f"expected one of {sorted(words)}"
-        )
-    surplus = names.surplus
+    names, surplus = files.config, files.config.surplus
     return {
         "architectures": [architecture],
         "model_type": names.model_type,
         **{theirs: config[ours] + surplus.get(ours, 0) for theirs, ours in names.sizes.items()},
         **{theirs: config[ours] for theirs, (ours, *_) in names.numbers.items()},
-        names.activation: words[config["activation"]],
+        names.activation: written_activation(config["activation"], names.activations, files.title),
         **names.written,
     }

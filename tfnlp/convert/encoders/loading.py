@@ -13,20 +13,16 @@ import numpy as np
 from tfnlp.convert.encoders.config import read_config
 from tfnlp.convert.encoders.files import EncoderFiles, TensorNames
 from tfnlp.convert.folders import find_one, find_weights
-from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
-from tfnlp.convert.heads.config import architecture_of
-from tfnlp.convert.heads.files import TaskHead
+from tfnlp.convert.heads.config import head_of
 from tfnlp.convert.mapping import (
     assign,
     check_copies,
     check_layers,
-    check_tensors,
+    read_weights,
     separate_copies,
-    stored_shapes,
     table_names,
-    weights_from_tensors,
 )
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.models.shapes import weight_shapes
@@ -96,7 +92,7 @@ def load_encoder(
 
     tensors = open_tensors(weights_path)
     ignore = [ignore] if isinstance(ignore, str) else list(ignore)
-    head = _task_head(files, config_path)
+    head = head_of(config_path, files.tasks.values())
     if head is not None:
         ignore += head.beginnings(files.huggingface.pooler)
     weights, heads = _read(files, tensors, config, config_path, ignore)
@@ -115,12 +111,6 @@ def load_encoder(
         path=str(path),
         left_out=None if head is None else head.architecture,
     )
-
-
-def _task_head(files: EncoderFiles, config_path: pathlib.Path) -> TaskHead | None:
-    """Return the head of a fine-tuned checkpoint, by the class that its configuration names."""
-    heads = {head.architecture: head for head in files.tasks.values()}
-    return heads.get(architecture_of(read_json(config_path), heads))
 
 
 def _read(
@@ -158,12 +148,11 @@ def _read(
         encoder = files.encoder(**arguments)
         return files.pretrainer(encoder, config, heads, None) if held else encoder
 
-    rows = form.rows(config, held)
-    shapes = weight_shapes(build, config)
     hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
-    check_tensors(tensors, names, stored_shapes(rows, shapes), hint)
+    shapes = weight_shapes(build, config)
+    weights = read_weights(tensors, names, form.rows(config, held), shapes, hint)
     check_copies(tensors, copies, f"tfnlp's {files.title} shares one array between them")
-    return weights_from_tensors(rows, lambda name: tensors[names[name]]), heads
+    return weights, heads
 
 
 def recognise(

@@ -11,25 +11,20 @@ import numpy as np
 
 from tfnlp.convert.encoders.loading import recognise
 from tfnlp.convert.folders import find_one, find_weights
-from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt import openai_gpt1
 from tfnlp.convert.gpt.config import read_config, read_hparams
 from tfnlp.convert.gpt.openai_gpt2 import OPENAI_GPT2
-from tfnlp.convert.heads.config import architecture_of
-from tfnlp.convert.heads.files import TaskHead
+from tfnlp.convert.heads.config import head_of
 from tfnlp.convert.mapping import (
-    Row,
     assign,
     check_copies,
     check_layers,
-    check_tensors,
+    read_weights,
     separate_copies,
-    stored_shapes,
     table_names,
-    weights_from_tensors,
 )
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs
@@ -88,7 +83,10 @@ def load_gpt(
     if folder is None:
         weights_path = find_weights(path)
         folder = weights_path.parent
-        head = _task_head(folder)
+        config_path = folder / gpt_huggingface.CONFIGURATION
+        if config_path.is_file():
+            kinds = gpt_huggingface.HEADS.values()
+            head = head_of(config_path, [head for kind in kinds for head in kind.values()])
         if head is not None:
             ignore += tuple(head.beginnings())
         config, weights = _read(open_tensors(weights_path), folder, ignore)
@@ -112,21 +110,14 @@ def load_gpt(
     )
 
 
-def _task_head(folder: pathlib.Path) -> TaskHead | None:
-    """Return the head of a fine-tuned checkpoint, by the class that its configuration names."""
-    path = folder / gpt_huggingface.CONFIGURATION
-    kinds = gpt_huggingface.HEADS.values()
-    heads = {head.architecture: head for kind in kinds for head in kind.values()}
-    return heads.get(architecture_of(read_json(path), heads)) if path.is_file() else None
-
-
 def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
     """Read OpenAI's GPT."""
     tensors = openai_gpt1.open_pieces(folder)
     config = openai_gpt1.read_sizes(folder, tensors)
     names = table_names(tensors, str, ignore)
     hint = f"the names follow from the order in {openai_gpt1.SHAPES}"
-    return config, _weights(openai_gpt1.rows(config), tensors, names, config, hint)
+    shapes = weight_shapes(gpt, config)
+    return config, read_weights(tensors, names, openai_gpt1.rows(config), shapes, hint)
 
 
 def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
@@ -143,14 +134,7 @@ def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Load
     check_layers(tensors, names, form.layer, config_path, "n_layer", config["num_layers"])
     copies = separate_copies(form.copies, names)
     hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
-    weights = _weights(form.rows(config, frozenset()), tensors, names, config, hint)
+    rows, shapes = form.rows(config, frozenset()), weight_shapes(gpt, config)
+    weights = read_weights(tensors, names, rows, shapes, hint)
     check_copies(tensors, copies, "tfnlp's GPT shares one array between them")
     return config, weights
-
-
-def _weights(
-    rows: dict[str, Row], tensors: Tensors, names: dict[str, str], config: dict[str, Any], hint: str
-) -> dict[str, np.ndarray]:
-    """Compare the file with the configuration, then read it: dict of weight path to array."""
-    check_tensors(tensors, names, stored_shapes(rows, weight_shapes(gpt, config)), hint)
-    return weights_from_tensors(rows, lambda name: tensors[names[name]])

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from tfnlp.convert.config_values import written_activation
 from tfnlp.convert.encoders.saving import MODEL_FILES, check_tokenizer, write_model
 from tfnlp.convert.folders import new_folder
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
@@ -79,14 +80,8 @@ def huggingface_config(
     """
     norm_first, hidden = config["norm_first"], config["hidden_size"]
     wide = config["intermediate_size"]
-    activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS[norm_first].items())}
-    if norm_first:
-        activations["gelu_tanh"] = "gelu_new"  # what every version of transformers knows
-    if config["activation"] not in activations:
-        raise ValueError(
-            f"activation={config['activation']!r} has no name in Hugging Face's "
-            f"{MODEL_TYPES[norm_first]!r}; expected one of {sorted(activations)}"
-        )
+    kind = MODEL_TYPES[norm_first]
+    activation = written_activation(config["activation"], ACTIVATIONS[norm_first], f"{kind!r}")
     if not norm_first and wide != 4 * hidden:
         raise ValueError(
             f"intermediate_size={wide} has no place in Hugging Face's 'openai-gpt'; expected "
@@ -95,12 +90,12 @@ def huggingface_config(
     end = None if tokenizer is None else tokenizer.end_id
     stated = {
         "architectures": [architecture],
-        "model_type": MODEL_TYPES[norm_first],
+        "model_type": kind,
         **{theirs: config[ours] for theirs, ours in SIZES.items()},
         "n_ctx": config["max_positions"],  # the name in early versions
         **{theirs: config[ours] for theirs, (ours, *_) in NUMBERS.items()},
         "embd_pdrop": config["dropout"],
-        "activation_function" if norm_first else "afn": activations[config["activation"]],
+        "activation_function" if norm_first else "afn": activation,
         "bos_token_id": end,
         "eos_token_id": end,
     }

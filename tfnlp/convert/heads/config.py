@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.heads.files import SPEC
+from tfnlp.convert.heads.files import SPEC, TaskHead
 from tfnlp.tasks.task_spec import TaskSpec
 from tfnlp.text.lines import shown
 
@@ -24,6 +24,12 @@ def architecture_of(config: Mapping[str, Any], known: Collection[str]) -> str | 
     stated = config.get("architectures")
     found = stated[0] if isinstance(stated, list) and len(stated) == 1 else None
     return found if isinstance(found, str) and found in known else None
+
+
+def head_of(path: pathlib.Path, heads: Iterable[TaskHead]) -> TaskHead | None:
+    """Return the head of a fine-tuned checkpoint, by the class that its configuration names."""
+    known = {head.architecture: head for head in heads}
+    return known.get(architecture_of(read_json(path), known))
 
 
 def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:

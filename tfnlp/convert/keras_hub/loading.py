@@ -131,10 +131,6 @@ def _converted(
     _copy(part, part.rows(arguments, has_head), model, pretrainer or encoder)
     loaded = Pretrained(encoder, pretrainer, arguments)
     if tokenizer is not None:
-        if type(tokenizer).__name__ != f"{part.title}Tokenizer":
-            raise ValueError(
-                f"the tokenizer is a {type(tokenizer).__name__}, expected {part.title}Tokenizer"
-            )
         loaded.make_tokenizer = functools.partial(part.read_tokenizer, tokenizer)
         loaded.lowercase = part.lowercase(tokenizer)
     return loaded
@@ -146,12 +142,6 @@ def _copy(
     """Set the weights of `target` to those of a model of keras-hub."""
     variables = {variable.path: variable for variable in source.weights}
     shapes = stored_shapes(rows, {weight.path: tuple(weight.shape) for weight in target.weights})
-    missing = sorted(set(shapes) - set(variables))
-    if missing:
-        raise ValueError(
-            f"{type(source).__name__} {source.name} lacks the variable {missing[0]}; has it been "
-            "changed?"
-        )
     weights = weights_from_tensors(
         rows, lambda name: np.asarray(variables[name].numpy()).reshape(shapes[name])
     )
