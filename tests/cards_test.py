@@ -37,7 +37,7 @@ def test_what_is_written_is_read(tmp_path):
 def test_hugging_face_reads_its_metadata(tmp_path):
     from huggingface_hub import ModelCard
 
-    with card_of_export(CARD), new_folder(tmp_path / "m", ["config.json"]) as folder:
+    with card_of_export(CARD), new_folder(tmp_path / "m", ["config.json"], False) as folder:
         with open(f"{folder}/config.json", "w") as file:
             json.dump({"architectures": ["BertForSequenceClassification"]}, file)
     found = ModelCard.load(tmp_path / "m" / "README.md").data

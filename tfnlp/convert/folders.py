@@ -83,14 +83,12 @@ def find_one(folder: pathlib.Path, names: Collection[str], what: str) -> pathlib
 
 @contextlib.contextmanager
 def new_folder(
-    directory: str | os.PathLike, files: Collection[str] = (), overwrite: bool = False
+    directory: str | os.PathLike, files: Collection[str], overwrite: bool
 ) -> Iterator[str]:
     """Yield a temporary folder to write to, which becomes `directory` if the block succeeds.
 
-    Args:
-        directory: a folder that does not exist yet, or is empty.
-        files: names of the files that are written.
-        overwrite: replace a folder that holds some of `files` and nothing else.
+    That must not exist yet, or be empty. With `overwrite` a folder that holds some of `files`, what
+    is written, and nothing else is replaced.
     """
     directory = check_new_folder(directory, files, overwrite)
     try:
@@ -107,9 +105,7 @@ def new_folder(
         raise write_error(directory, error) from error
 
 
-def check_new_folder(
-    directory: str | os.PathLike, files: Collection[str] = (), overwrite: bool = False
-) -> str:
+def check_new_folder(directory: str | os.PathLike, files: Collection[str], overwrite: bool) -> str:
     """Return the path that `new_folder` writes to."""
     directory = os.path.realpath(os.fspath(directory))
     if os.path.exists(directory):

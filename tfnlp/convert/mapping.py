@@ -37,11 +37,8 @@ def table_names(
 ) -> dict[str, str]:
     """Return a dict of the name in a table to the name in the file.
 
-    Args:
-        tensors: the file.
-        canonical: function of a name in the file that returns the name in the table, or None for a
-            tensor that is no weight.
-        ignore: beginnings of the names of tensors to leave out.
+    `canonical` is the function of the latter to the former, or to None for a tensor that is no
+    weight. Names that begin with one of `ignore` are left out.
     """
     names: dict[str, str] = {}
     for original in tensors:
@@ -68,14 +65,7 @@ def check_layers(
     """Raise ValueError if the file holds another number of layers than its configuration states.
 
     Called before any table of names is made: that of a billion layers would fill the memory.
-
-    Args:
-        tensors: the file.
-        names: dict whose keys are the names in the table.
-        layer: matches the names of a layer's tensors; its group is the index.
-        config_path: path of the configuration, for the message.
-        key: the name of the number there, for the message.
-        num_layers: the number of layers that the configuration states.
+    `layer` matches the names of a layer's tensors, its group is the index.
     """
     held = len({found[1] for found in map(layer.match, names) if found})
     if held != num_layers:
@@ -86,15 +76,10 @@ def check_layers(
 
 
 def separate_copies(copies: Mapping[str, str], names: dict[str, str]) -> dict[str, str]:
-    """Remove the tensors that a file may hold twice from `names`.
+    """Remove the tensors that a file may hold twice from `names`, and return them.
 
-    Args:
-        copies: dict of the name of a copy in the table to that of the original.
-        names: dict of the name in the table to the name in the file; an original that is absent
-            gets the name of its copy.
-
-    Returns:
-        dict of the name of a copy in the file to the name of the original there.
+    An original that is absent gets the name of its copy. `copies` has names in the table, a copy's
+    to the original's; what is returned has those in the file.
     """
     twice: dict[str, str] = {}
     for copy, name in copies.items():
@@ -108,13 +93,7 @@ def separate_copies(copies: Mapping[str, str], names: dict[str, str]) -> dict[st
 
 
 def check_copies(tensors: Tensors, copies: Mapping[str, str], reason: str) -> None:
-    """Raise ValueError if a copy has other values than its original.
-
-    Args:
-        tensors: the file.
-        copies: what `separate_copies` returned.
-        reason: why that can't be read, the end of the message.
-    """
+    """Raise ValueError if a copy, from `separate_copies`, has other values than its original."""
     for copy, name in copies.items():
         if tensors.shapes[copy] != tensors.shapes[name] or not np.array_equal(
             tensors[copy], tensors[name]
@@ -140,11 +119,7 @@ def check_tensors(
 ) -> None:
     """Compare the tensors of a file with those that a model needs, before any is read.
 
-    Args:
-        tensors: the file.
-        names: dict of the name in the table to the name in the file.
-        expected: dict of the name in the table to the shape.
-        hint: what to do, the end of the message.
+    `names` and `expected` have the names in the table as keys; `hint` ends the message.
     """
     faults = [
         f"missing {shown(name)}, expected {list(shape)}"

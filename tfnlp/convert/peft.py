@@ -80,12 +80,9 @@ def is_base(path: str) -> bool:
 
 
 def write_merged(folder: str, base: str, directory: str) -> None:
-    """Write the checkpoint that adapters and their model make together.
+    """Write the checkpoint that the adapters in a folder and their model make together.
 
-    Args:
-        folder: the adapters'.
-        base: the folder of a checkpoint of Hugging Face.
-        directory: an empty folder to write to.
+    `base` is the folder of a checkpoint of Hugging Face, `directory` an empty one to write to.
     """
     adapter = _Adapter(folder)
     config_path = find_one(pathlib.Path(base), ("config.json",), "configuration")
@@ -208,20 +205,17 @@ def save_adapter(
     low_rank: Mapping[str, Any],
     architecture: str,
     task: Mapping[str, Any],
-    overwrite: bool = False,
+    overwrite: bool,
 ) -> None:
     """Write the low-rank updates of a fine-tuned model as a folder that PEFT reads.
 
     Args:
-        directory: a folder that does not exist yet, or is empty.
+        directory, overwrite: as in `new_folder`.
         model: the task's Keras model, with its updates.
-        rows: path of each weight to the names of its tensors in the class of transformers.
-        heads: the tensors of the task's layers by name.
+        rows, heads, architecture: those of `ClassParts`.
         base: name or path of the model that was fine-tuned.
         low_rank: the config of a `tfnlp.layers.LowRank`.
-        architecture: the class of transformers.
         task: what tfnlp needs to read it again, beside what PEFT knows.
-        overwrite: replace a folder that holds such files and nothing else.
     """
     tensors, targets, rank = {}, [], low_rank["rank"]
     for path, dense, _ in low_rank_updates(model):

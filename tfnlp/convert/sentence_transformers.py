@@ -56,12 +56,10 @@ def transformer_folder(path: str) -> str:
     return path
 
 
-def read_sentence_settings(path: str, lowercase: bool | None = None) -> SentenceSettings | None:
+def read_sentence_settings(path: str, lowercase: bool | None) -> SentenceSettings | None:
     """Return what the files of sentence-transformers in a folder say; None if there are none.
 
-    Args:
-        path: a folder.
-        lowercase: whether the encoder's tokenizer lower-cases texts.
+    `lowercase` says whether the encoder's tokenizer lower-cases texts.
     """
     modules = _modules(path)
     if not modules:
@@ -95,10 +93,7 @@ def read_sentence_settings(path: str, lowercase: bool | None = None) -> Sentence
 def write_sentence_settings(folder: str, settings: SentenceSettings, size: int) -> None:
     """Write the files of sentence-transformers beside those of an encoder.
 
-    Args:
-        folder: with the encoder's files.
-        settings: with its `max_length`.
-        size: D of the encoder's outputs `[B, T, D]`.
+    `size` is D of its outputs `[B, T, D]`.
     """
     modules = [("", "Transformer"), (_POOLING, "Pooling")]
     if settings.normalize:

@@ -12,12 +12,7 @@ from tfnlp.convert.mapping import Shape
 
 
 def dataset_rows(config: Mapping[str, Any], softmax: bool) -> dict[str, tuple[str, ...]]:
-    """Return a dict of every dataset's name to the paths of the weights that are stacked in it.
-
-    Args:
-        config: arguments of `elmo`.
-        softmax: whether the file holds the softmax over words.
-    """
+    """Return a dict of every dataset's name to the paths of the weights that are stacked in it."""
     table = {"char_embed": ("char_cnn/character_embedding",)}
     for i in range(len(config["filters"])):
         table[f"CNN/W_cnn_{i}"] = (f"char_cnn/kernel_{i + 1}",)

@@ -26,10 +26,7 @@ def read_config(
 ) -> dict[str, Any]:
     """Return the arguments of the encoder that a configuration file states.
 
-    Args:
-        files: the family's files.
-        path: the configuration.
-        activation: replaces the file's.
+    `activation` replaces the file's.
     """
     config, names = read_json(path), files.config
     check_fixed(path, config, {"model_type": names.model_type, **names.fixed}, files.loader)

@@ -120,11 +120,7 @@ def _read(
     config_path: pathlib.Path,
     ignore: Sequence[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, bool]]:
-    """Compare the file with the configuration, then read it.
-
-    Returns:
-        The weights, and the heads as arguments of the pretrainer; `config["pooler"]` is set.
-    """
+    """Return the weights, and the heads as arguments of the pretrainer; set `config["pooler"]`."""
     form, names = recognise(files.formats, files.title, tensors, ignore)
     key, num_layers = files.config.size_key("num_layers"), config["num_layers"]
     if form.layer is not None:
@@ -158,14 +154,7 @@ def _read(
 def recognise(
     formats: Sequence[TensorNames], title: str, tensors: Tensors, ignore: Sequence[str]
 ) -> tuple[TensorNames, dict[str, str]]:
-    """Return the file's format, and a dict of its names to those in the file.
-
-    Args:
-        formats: those that are known.
-        title: the kind of model, for the message.
-        tensors: the file.
-        ignore: beginnings of the names of tensors to leave out.
-    """
+    """Return the file's format, and a dict of its names to those in the file."""
     for form in formats:
         names = table_names(tensors, form.canonical, ignore)
         if any(name.startswith(form.beginning) for name in names):

@@ -30,11 +30,6 @@ def encoder_tensors(
     """Return a dict of published names to float32 arrays.
 
     With heads the encoder's names begin with the format's `base`, as in the classes with heads.
-
-    Args:
-        files: the files of the family.
-        form: one of its formats.
-        model: an encoder, or a model with pretraining heads.
     """
     config = config_of(files, model)
     heads = _heads(form, model)

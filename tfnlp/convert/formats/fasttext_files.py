@@ -60,11 +60,7 @@ def _are_arguments(head: bytes) -> bool:
 
 
 def read_fasttext(source: ByteSource) -> WordVectors:
-    """Read the words and vectors of a file, without labels.
-
-    Args:
-        source: the file, at its beginning.
-    """
+    """Read the words and vectors of a file, without labels."""
     new = struct.unpack("<i", source.peek(4))[0] == _MAGIC
     version = _unpack(source, "<2i")[1] if new else None
     if new and version not in _VERSIONS:

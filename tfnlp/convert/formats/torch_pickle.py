@@ -73,12 +73,9 @@ class StoredTensor(NamedTuple):
 
 
 def read_pickle(stream: IO[bytes], storages: dict[str, Storage], path: str | os.PathLike) -> Any:
-    """Return the value of the pickle at the stream's position.
+    """Return the value of the pickle at the stream's position, which is behind it afterwards.
 
-    Args:
-        stream: the file; its position is behind the pickle afterwards.
-        storages: dict of key to `Storage`, to which those that the pickle mentions are added.
-        path: path of the file, for errors.
+    To `storages`, by key, those that the pickle mentions are added.
     """
     machine = _Machine(storages, path)
     for instruction, argument, _ in pickletools.genops(stream):

@@ -68,10 +68,6 @@ def read_config(path: pathlib.Path, norm_first: bool) -> dict[str, Any]:
 
     The rate on the embeddings, `embd_pdrop`, is ignored: `gpt` has one `dropout` for them and for
     the sub-layers, which is `resid_pdrop`.
-
-    Args:
-        path: the file.
-        norm_first: whether the tensors are a GPT-2's (True) or a GPT's.
     """
     config = read_json(path)
     kind = MODEL_TYPES[norm_first]
@@ -110,10 +106,7 @@ def complete(
 ) -> dict[str, Any]:
     """Return the arguments of a GPT whose tensors determine every size but the number of heads.
 
-    Args:
-        path: the path of `hparams.json`, which may be absent from the checkpoint.
-        config: its contents, `{}` if it is absent.
-        sizes: dict of argument to the size that the tensors have.
+    `config` is what `hparams.json` holds, `{}` if it is absent; `sizes` has those of the tensors.
     """
     for key, argument in OPENAI_SIZES.items():
         if argument in sizes and config.get(key, sizes[argument]) != sizes[argument]:

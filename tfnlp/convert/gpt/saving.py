@@ -71,13 +71,7 @@ def save_gpt(
 def huggingface_config(
     config: Mapping[str, Any], architecture: str, tokenizer: GPTTokenizer | GPT2Tokenizer | None
 ) -> dict[str, Any]:
-    """Return the contents of `config.json`.
-
-    Args:
-        config: the arguments of `gpt`.
-        architecture: the class of transformers.
-        tokenizer: the tokenizer, or None.
-    """
+    """Return the contents of `config.json`; `config` are the arguments of `gpt`."""
     norm_first, hidden = config["norm_first"], config["hidden_size"]
     wide = config["intermediate_size"]
     kind = MODEL_TYPES[norm_first]

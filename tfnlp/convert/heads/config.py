@@ -33,13 +33,7 @@ def head_of(path: pathlib.Path, heads: Iterable[TaskHead]) -> TaskHead | None:
 
 
 def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:
-    """Return which kind of output a head has, of those that its class can have.
-
-    Args:
-        path: the configuration.
-        outputs: the kinds.
-        size: the number of the head's outputs.
-    """
+    """Return which of the kinds `outputs` that its class can have a head of `size` outputs has."""
     if "class" not in outputs:
         return next(iter(outputs))
     kind = read_json(path).get("problem_type")

@@ -48,15 +48,10 @@ def read_task(
     canonical: Callable[[str], str | None],
     configurations: Collection[str],
 ) -> FineTuned:
-    """Read what a fine-tuned checkpoint holds beside its backbone.
+    """Read what a fine-tuned checkpoint holds beside its backbone, which was loaded from it.
 
-    Args:
-        backbone: that was loaded from it.
-        path: the folder.
-        architecture: the class of transformers that its configuration names.
-        heads: kind of output to the head of the family's checkpoints.
-        canonical: see `table_names`.
-        configurations: names of the configuration.
+    `heads` has the kinds of output of the family's checkpoints as keys; `canonical` is that of
+    `table_names`.
     """
     weights_path = find_weights(path)
     config_path = find_one(weights_path.parent, configurations, "configuration")

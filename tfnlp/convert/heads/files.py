@@ -33,11 +33,7 @@ class TaskHead:
     biased: bool = True
 
     def beginnings(self, pooler: str | None = None) -> list[str]:
-        """Return what the names of the head's tensors begin with.
-
-        Args:
-            pooler: what those of the encoder's pooler begin with, which are not meant.
-        """
+        """Return what the names of the head's tensors begin with, but for those of the pooler."""
         inside = pooler or "\0"
         return [f"{name}." for name in self.dense.values() if not f"{name}.".startswith(inside)]
 

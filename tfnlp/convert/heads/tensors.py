@@ -37,15 +37,8 @@ def read_head(
     """Return the weights of a head by their paths.
 
     A constant that is added to the scores of all choices, or of all places of an answer, changes
-    no prediction: those biases have no place in tfnlp's heads and are left out.
-
-    Args:
-        tensors: the file.
-        names: dict of the name in the table to the name in the file.
-        head: the names of the head.
-        output: the kind of output.
-        size: the number of outputs.
-        width: of the encoder.
+    no prediction: those biases have no place in tfnlp's heads and are left out. `names` are those
+    of `table_names`, `width` is the encoder's.
     """
     expected = {}
     for layer, name in head.dense.items():
@@ -69,13 +62,7 @@ def read_head(
 
 
 def written_head(model: keras.Model, head: TaskHead, spec: TaskSpec) -> Arrays:
-    """Return the tensors of a head by their names; a regression gives scores as tfnlp prints them.
-
-    Args:
-        model: of the task.
-        head: the names of the head.
-        spec: of the task.
-    """
+    """Return the tensors of a head by their names; of a regression scaled to tfnlp's scores."""
     weights = {w.path: np.asarray(w.numpy(), np.float32) for w in model.weights}
     if spec.output == "span":
         kernel = np.concatenate([weights["start/kernel"], weights["end/kernel"]], axis=1)

@@ -242,11 +242,9 @@ COUNTERPARTS = {part.backbone: part for part in (ROBERTA, BERT, DISTILBERT, ALBE
 
 
 def counterpart(backbone: str, what: str) -> Counterpart:
-    """Return the description of a class of keras-hub.
+    """Return the description of a class of keras-hub, such as "BertBackbone".
 
-    Args:
-        backbone: name of the class, such as "BertBackbone".
-        what: the object or folder, for the message.
+    `what`, the object or folder that has it, is for the message.
     """
     if backbone not in COUNTERPARTS:
         raise ValueError(f"{what} is a {backbone[:80]}; tfnlp reads {', '.join(COUNTERPARTS)}")

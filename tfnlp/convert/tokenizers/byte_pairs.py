@@ -74,14 +74,9 @@ def write_byte_pairs(folder: str, tokenizer: Any) -> None:
 def write_task_tokens(
     folder: str, tokenizer: Any, first: int, ends: tuple[str, str, str] | None, max_length: int
 ) -> None:
-    """Write the tokenizer of a fine-tuned GPT, which puts tokens around texts.
+    """Write the tokenizer of a fine-tuned GPT, which puts the tokens `ends`, if any, around texts.
 
-    Args:
-        folder: where to.
-        tokenizer: the GPT's.
-        first: id of the first of the tokens around texts.
-        ends: these tokens; None: there are none.
-        max_length: longest sequence.
+    `first` is the id of the first of them.
     """
     tokens = list(tokenizer.vocabulary)
     if None in tokens:
@@ -100,9 +95,7 @@ def write_task_tokens(
 def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
     """Return the files of a byte-level tokenizer with tokens around texts, as RoBERTa's.
 
-    Args:
-        make: function of (tokens, merges) to the tokenizer.
-        kind: the class of transformers.
+    `make` is a function of (tokens, merges) to the tokenizer, `kind` the class of transformers.
     """
 
     def write(folder: str, tokenizer: Any, max_length: int) -> None:

@@ -98,11 +98,7 @@ class TokenizerJson:
         self.lowercase() or self.refuse("normalizer", "a cased one", "a lower-cased one, as GPT")
 
     def template(self, name: str) -> list[str | int]:
-        """Return what stands around texts: "A" and "B" for them, ids for special tokens.
-
-        Args:
-            name: "single" or "pair".
-        """
+        """Return what stands around "single" or "pair": "A" and "B" for texts, ids for tokens."""
         after = self.contents.get("post_processor")
         if after is None or after.get("type") == "ByteLevel":  # which changes no ids
             return ["A"] if name == "single" else ["A", "B"]

@@ -41,11 +41,6 @@ def is_lowercase(folder: pathlib.Path, path: pathlib.Path, tokens: Iterable[str]
     The first of these decides: `do_lower_case` in `tokenizer_config.json`; "uncased" or "cased"
     in the name of the vocabulary, then of its folder; whether a token other than the special
     ones has a capital letter.
-
-    Args:
-        folder: the checkpoint's folder.
-        path: the vocabulary file.
-        tokens: its tokens.
     """
     settings = folder / "tokenizer_config.json"
     stated = read_json(settings).get("do_lower_case") if settings.is_file() else None
@@ -107,12 +102,7 @@ def _found(vocabulary: str | list[str], path: pathlib.Path, lowercase: bool) -> 
 
 
 class WordPieces(NamedTuple):
-    """What is written of a WordPiece tokenizer.
-
-    Attributes:
-        vocabulary: the tokens by id.
-        lowercase: whether text is lower-cased.
-    """
+    """What is written of a WordPiece tokenizer."""
 
     vocabulary: list[str]
     lowercase: bool

@@ -54,11 +54,8 @@ def write_gpt_json(
 ) -> None:
     """Write the `tokenizer.json` of a GPT or a GPT-2; none of a part of a vocabulary.
 
-    Args:
-        folder: where to.
-        tokens, merges: the vocabulary.
-        of_bytes: whether its symbols are bytes, as GPT-2's.
-        ends: tokens before, between and after texts, or None.
+    `of_bytes` says whether its symbols are bytes, as GPT-2's; `ends` are tokens before, between and
+    after texts.
     """
     if any(token is None for token in tokens):
         return
@@ -89,12 +86,7 @@ def write_sentence_json(
 ) -> None:
     """Write the `tokenizer.json` of a byte-level BPE with tokens around texts, as RoBERTa's.
 
-    Args:
-        folder: where to.
-        tokens, merges: the vocabulary.
-        special: its special tokens.
-        ends: those before and after a text.
-        mask: the special token that takes the place of the spaces before it.
+    `ends` are those before and after a text; `mask` takes the place of the spaces before it.
     """
     ids = {token: i for i, token in enumerate(tokens)}
     tokenizer = _bytes(ids, merges)
