@@ -108,11 +108,6 @@ def test_loss_without_weight_is_left_out(left_out):
     assert left_out not in task.targets(given)
 
 
-def test_another_vocabulary_is_refused():
-    with pytest.raises(ValueError, match="words"):
-        tasks.Distillation(student(), teacher(vocab_size=VOCAB + 1))
-
-
 @pytest.mark.slow
 def test_the_teacher_is_neither_trained_nor_saved(tmp_path):
     task = tasks.Distillation(student(0.1), teacher())

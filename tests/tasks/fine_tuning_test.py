@@ -113,7 +113,3 @@ def test_what_has_no_loss_is_refused():
     for names in (("class_logits", "score"), ("start_logits",), ("y",)):
         with pytest.raises(ValueError, match="model must have"):
             FineTuning(constant_model(*names))
-    for options in ({"class_weights": [1.0, 2.0]}, {"label_smoothing": 0.1}):
-        (name,) = options
-        with pytest.raises(ValueError, match=f"{name} is for"):
-            FineTuning(constant_model("score"), **options)

@@ -208,9 +208,6 @@ def test_dropout_is_the_same_in_both_passes():
 
 def test_what_does_not_fit_is_refused():
     model = network(classes=2)
-    for name, options in (
-        ("loss", {"loss": "triplet"}), ("sizes", {"sizes": (9,)}),
-        ("sizes", {"loss": "softmax", "sizes": (4,)}),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=name):
+    for options in ({"sizes": (9,)}, {"loss": "softmax", "sizes": (4,)}):
+        with pytest.raises(ValueError, match="sizes"):
             tasks.SentenceTraining(model, **options)

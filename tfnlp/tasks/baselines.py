@@ -34,9 +34,6 @@ def baselines(task: str, golds: Sequence[Any], names: Sequence[str] = ()) -> dic
         golds: the label of each example: a string of "classify", strings of "labels", "tag" and
             "roles", answers (none: there is no answer) of "answer", a number of the others.
         names: all classes of "classify" in order; the second of two is the positive one.
-
-    Returns:
-        a dict of the measure's name, as in `tfnlp.tasks.metrics`; empty for other tasks.
     """
     if task == "similarity":
         mean = sum(map(float, golds)) / len(golds)
@@ -55,7 +52,7 @@ def baselines(task: str, golds: Sequence[Any], names: Sequence[str] = ()) -> dic
         first = _commonest(golds)
         choice = collections.Counter(golds).most_common(1)[0][0] + 1
         return {"accuracy": dataclasses.replace(first, guess=f"always choice {choice}")}
-    return _of_classes(golds, list(names)) if task == "classify" else {}
+    return _of_classes(golds, names)
 
 
 def _commonest(golds: Sequence[Any]) -> Baseline:
@@ -63,7 +60,7 @@ def _commonest(golds: Sequence[Any]) -> Baseline:
     return Baseline(count / len(golds), f"always {_quoted(value)}")
 
 
-def _of_classes(golds: Sequence[str], names: list[str]) -> dict[str, Baseline]:
+def _of_classes(golds: Sequence[str], names: Sequence[str]) -> dict[str, Baseline]:
     """Return accuracy and F1; of two classes F1 is that of the second, see `classification`."""
     counts = collections.Counter(golds)
     value, most = counts.most_common(1)[0]

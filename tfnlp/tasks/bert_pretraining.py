@@ -50,7 +50,6 @@ class BertPretraining(Task):
         return {**outputs, "mlm_sums": sums}
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of real targets of each loss: dict of float32 scalars."""
         counts = {}
         if self.masked_lm:
             counts["masked_lm"] = ops.sum(batch["masked_lm_weights"])
@@ -59,7 +58,6 @@ class BertPretraining(Task):
         return counts
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum of each loss over its targets: dict of float32 scalars."""
         sums = {}
         if self.masked_lm:
             sums["masked_lm"] = self._masked_sums(batch, outputs)[0]
@@ -69,7 +67,6 @@ class BertPretraining(Task):
         return sums
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        """Return the numerators of the accuracies, each over the target count of that name."""
         hits = {}
         if self.masked_lm:
             hits["masked_lm_accuracy"] = ("masked_lm", self._masked_sums(batch, outputs)[1])

@@ -30,7 +30,6 @@ class ElectraPretraining(Task):
         self.discriminator_weight = discriminator_weight
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of real targets of each loss: dict of float32 scalars."""
         return {
             "masked_lm": ops.sum(batch["masked_lm_weights"]),
             "discriminator": ops.sum(ops.cast(batch["input_mask"], "float32")),

@@ -76,16 +76,13 @@ class ElmoPretraining(Task):
         return {**inputs, **{name: batch[name] for name in others}}
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Return the words of the text: a float32 scalar."""
         return ops.sum(batch["weights"])
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the words to predict in each direction: dict of float32 scalars."""
         count = ops.sum(batch["weights"])
         return {"forward": count, "backward": count}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return sums of `-log p`: dict of float32 scalars."""
         return {
             direction: ops.sum(outputs[f"{direction}_losses"] * batch["weights"])
             for direction in ("forward", "backward")

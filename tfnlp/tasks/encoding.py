@@ -54,21 +54,11 @@ class EncodedExamples:
 
 
 def encode_examples(
-    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], words: WordRows | None = None
+    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], words: WordRows | None
 ) -> EncodedExamples:
-    """Encode examples with `encoder`.
+    """Encode examples, from `tfnlp.data.read_task`, with `encoder`; `spec` is its.
 
-    Args:
-        encoder: a `TaskEncoder`.
-        spec: its `TaskSpec`.
-        examples: from `tfnlp.data.read_task`.
-        words: a `WordRows` for the words that ELMo reads; `input_word_ids` are then its rows.
-
-    Returns:
-        `EncodedExamples`.
-
-    Raises:
-        ValueError: for examples that do not have the task's form.
+    With `words`, those that ELMo reads, `input_word_ids` are its rows.
     """
     found = []
     for first in range(0, len(examples), _CHUNK):

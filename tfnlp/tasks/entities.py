@@ -37,11 +37,7 @@ def entity_scores(
     denominator is.
 
     Args:
-        tags: gold tags, one sequence a sentence.
-        predicted: predicted tags, one sequence a sentence, in the same order.
-
-    Returns:
-        dict of floats: `precision`, `recall`, `f1`.
+        tags, predicted: gold and predicted tags, one sequence a sentence.
     """
     counts = entity_counts(tags, predicted).values()
     right, guessed, gold = (sum(numbers) for numbers in zip((0, 0, 0), *counts, strict=True))

@@ -57,8 +57,9 @@ class FineTuning(Task):
             `[B]`, `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and
             `end_logits` `[B, T]`; other outputs are left alone. See `bert_task`, `gpt_task` and
             `feature_task` in `tfnlp.models`.
-        class_weights: c, K numbers above 0, of "class", "label" and "tag"; None: all are 1.
-        label_smoothing: e, from 0 to below 1, of "class", "label", "choice" and "tag".
+        class_weights: c, K numbers above 0, of "class", "label" and, without a CRF, "tag"; None:
+            all are 1.
+        label_smoothing: e, from 0 to below 1, of the same and "choice".
 
     Batch: the model's inputs, `labels` (int32 `[B]`, float32 for scores, int32 `[B, T]` for tags,
     float32 `[B, K]` of 0 and 1 for labels)
@@ -73,8 +74,7 @@ class FineTuning(Task):
             `start_accuracy`, `end_accuracy` and `span_accuracy` (both right).
 
     Raises:
-        ValueError: for a model that has the outputs of no kind, or of several; weights or smoothing
-            that its kind, or a CRF, does not have.
+        ValueError: for a model that has the outputs of no kind, or of several.
     """
 
     trims = True
@@ -93,22 +93,12 @@ class FineTuning(Task):
             )
         (self.kind,) = kinds
         self.crf = crf_of(model)
-        for name, given, kinds in (
-            ("label_smoothing", label_smoothing, SMOOTHED),
-            ("class_weights", class_weights is not None, WEIGHTED),
-        ):
-            if given and (self.kind not in kinds or self.crf is not None):
-                raise ValueError(
-                    f"{name} is for {', '.join(kinds)} outputs without a CRF; the model's output "
-                    f"is {self.kind}{'' if self.crf is None else ', with a CRF'}"
-                )
         self.label_smoothing, self.class_weights = label_smoothing, None
         if class_weights is not None:
             size = model.output[f"{self.kind}_logits"].shape[-1]
             self.class_weights = check_weights(class_weights, size, scaled=self.kind != "label")
 
     def trimmed(self, batch: Batch) -> Batch:
-        """Return a micro-batch without positions at its end that are padding in all of its rows."""
         mask, inputs = batch.get("input_mask"), set(self.model.input)
         if mask is None or mask.shape[-1] is not None or not inputs <= _OF_POSITIONS | _OF_ROWS:
             return batch
@@ -118,11 +108,9 @@ class FineTuning(Task):
         return without_padding(batch, names)
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of real targets: a dict with one float32 scalar."""
         return {self.kind: ops.sum(self._weights(batch))}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum of the loss over the targets: a dict with one float32 scalar."""
         if self.crf is not None:
             chain = (outputs["tag_logits"], batch["labels"], ops.greater(batch["weights"], 0))
             return {self.kind: -ops.sum(self.crf.log_likelihood(*chain))}

@@ -18,13 +18,10 @@ class GloVe(Task):
     """
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Return the number of cells: a float32 scalar."""
         return ops.sum(ops.cast(batch["counts"] > 0, "float32"))
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of cells: dict of a float32 scalar."""
         return {"cells": self.tokens(batch)}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum over cells: dict of a float32 scalar."""
         return {"cells": ops.sum(outputs["losses"])}

@@ -35,7 +35,6 @@ class GPTFineTuning(FineTuning):
         self._table = encoder.get_layer("token_embedding")
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of examples or tags and of tokens to predict: float32 scalars."""
         counts = super().targets(batch)
         if self.lm_weight:
             counts["lm"] = ops.sum(_lm_weights(batch))

@@ -26,11 +26,9 @@ class GPTPretraining(Task):
         self._softmax = TiedSoftmax(*tables) if tables else None
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of tokens to predict: dict of a float32 scalar."""
         return {"lm": ops.sum(batch["weights"])}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum of `-log p`: dict of a float32 scalar."""
         rest = outputs["lm_logits"], batch["targets"], batch["weights"]
         if self._softmax is None:
             return {"lm": whole_sums(*rest)[0]}

@@ -18,15 +18,12 @@ class NNLMPretraining(Task):
     """
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Return the words to predict: a float32 scalar."""
         return ops.sum(batch["weights"])
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of words to predict: dict of a float32 scalar."""
         return {"lm": ops.sum(batch["weights"])}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum of `-log p`: dict of a float32 scalar."""
         return {"lm": ops.sum(outputs["losses"] * batch["weights"])}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:

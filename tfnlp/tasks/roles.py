@@ -32,13 +32,8 @@ def role_scores(
     """Return accuracy over words and precision, recall and F1 of roles.
 
     Micro-averaged over all predicates, those of "V" left out, as in the evaluations of CoNLL-2005
-    (spans) and CoNLL-2009 (heads). A role is right if its name and its words are.
-
-    Args:
-        tags, predicted: one list of strings a predicate.
-
-    Returns:
-        dict of floats: `accuracy`, `precision`, `recall`, `f1`.
+    (spans) and CoNLL-2009 (heads). A role is right if its name and its words are. `tags` and
+    `predicted` have one list of strings a predicate.
     """
     accuracy = metrics.tagging(tags, predicted, bio=False)
     bio = is_bio(tag for sentence in tags for tag in sentence)

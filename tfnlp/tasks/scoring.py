@@ -20,12 +20,7 @@ _MAIN = {
 def score(
     spec: TaskSpec, examples: Sequence[Any], predictions: Sequence[Mapping[str, Any]]
 ) -> dict[str, float]:
-    """Return the usual measures of a task: dict of floats.
-
-    Args:
-        spec: a `TaskSpec`.
-        examples: labelled, from `tfnlp.data.read_task`.
-        predictions: for each example the result of `tfnlp.hub.TaskModel.predict`.
+    """Return the usual measures of a task, of what `tfnlp.hub.TaskModel.predict` returned.
 
     Returns:
         `classify`: accuracy, matthews, f1. `labels`: micro_f1, macro_f1, samples_f1,

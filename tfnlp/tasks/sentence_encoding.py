@@ -14,10 +14,7 @@ def encode_texts(
 ) -> tuple[dict[str, list[np.ndarray]], np.ndarray, int]:
     """Return the model's inputs of rows of S texts, numbers of the texts, and how many are cut.
 
-    Args:
-        reader: see `tfnlp.text.task_readers`.
-        rows: N rows of S texts.
-        max_length: of a text in tokens, special ones included.
+    `max_length` is that of a text in tokens, special ones included.
 
     Returns:
         Columns by name, for each row int32 `[S, n]`, n the length of its longest text; int32

@@ -10,7 +10,6 @@ from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.ranking import ranking_losses, unit
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
 
-LOSSES = ("ranking", "cosine", "softmax")
 _VECTORS = "sentence_embeddings"
 _OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids"}
 
@@ -44,7 +43,7 @@ class SentenceTraining(Task):
     of "ranking" `text_ids` int32 `[B, S]`, equal for equal texts; `weights` float32 `[B]`.
 
     Raises:
-        ValueError: for another `loss`, or a size outside [1, D].
+        ValueError: for a size outside [1, D].
     """
 
     trims = True
@@ -58,8 +57,6 @@ class SentenceTraining(Task):
         sizes: Sequence[int] = (),
     ) -> None:
         super().__init__(model)
-        if loss not in LOSSES:
-            raise ValueError(f"loss={loss!r} must be one of {', '.join(LOSSES)}")
         size = model.output[_VECTORS].shape[-1]
         if not all(1 <= n <= size for n in sizes):
             raise ValueError(f"sizes={tuple(sizes)} must be from 1 to {size}, those of the vectors")
@@ -70,7 +67,6 @@ class SentenceTraining(Task):
         self.compares = loss == "ranking"
 
     def trimmed(self, batch: Batch) -> Batch:
-        """Return a micro-batch without positions at its end that are padding in all of its rows."""
         mask = batch["input_mask"]
         names = set(self.model.input)
         if mask.shape[-1] is not None or not names <= _OF_POSITIONS:
@@ -78,7 +74,6 @@ class SentenceTraining(Task):
         return without_padding(batch, names)
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of examples: a dict with one float32 scalar."""
         return {self.loss: ops.sum(batch["weights"])}
 
     def compared(self, batch: Batch, outputs: Batch) -> Tensors:
@@ -107,7 +102,6 @@ class SentenceTraining(Task):
         return {"loss": losses * whole["weights"], "first": found[-1][1] * whole["weights"]}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum of the loss over the examples: a dict with one float32 scalar."""
         if self.loss == "ranking":
             return {self.loss: ops.sum(self._rows(batch, outputs)["loss"])}
         if self.loss == "cosine":

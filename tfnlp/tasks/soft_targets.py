@@ -19,10 +19,7 @@ Arrays = dict[str, np.ndarray]
 def soft_outputs(spec: TaskSpec, encoded: EncodedExamples, outputs: Mapping[str, Any]) -> Arrays:
     """Return what a teacher says of E examples, as float32 arrays that a file can keep.
 
-    Args:
-        spec: the teacher's.
-        encoded: the examples as the teacher reads them.
-        outputs: those of its model, see `tfnlp.tasks.predict`.
+    The arguments are the teacher's, `encoded` the examples as it reads them.
 
     Returns:
         dict of the names in `SOFT`: logits `[E, K]` or `[E, C]`; scores `[E]` as they are in the
@@ -55,11 +52,8 @@ def soft_columns(
 ) -> tuple[Columns, Arrays]:
     """Return `(tokens, fixed)`, columns as `TaskBatches` takes them for `TaskDistillation`.
 
-    Args:
-        spec: the student's.
-        encoded: the examples as the student reads them.
-        soft: from `soft_outputs`, of the same examples.
-        labelled: the first so many examples have labels; those of others are not learnt.
+    `spec` and `encoded` are the student's; `soft` is what `soft_outputs` returned of the same
+    examples, of which the first `labelled` have labels. Those of others are not learnt.
     """
     names = SOFT[spec.output]
     if spec.output == "tag":  # examples without labels have tags that are not learnt

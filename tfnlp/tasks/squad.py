@@ -106,13 +106,8 @@ def best_threshold(
     One pass over the questions in the order of their odds: at first none is answered, which is
     right for those without answer; each further one adds its score or, if it has no answer,
     subtracts 1. As in the official script, questions of equal odds are added one by one, and the
-    threshold is 0 if it is best to answer none.
-
-    Args:
-        scores: dict of question id -> score (0 to 1) if it is answered.
-        predicted: dict of question id -> answer.
-        null_odds: dict of question id -> float.
-        answerable: dict of question id -> bool.
+    threshold is 0 if it is best to answer none. `scores` are those, from 0 to 1, of questions that
+    are answered.
     """
     score = best = float(sum(not a for a in answerable.values()))
     threshold = 0.0
@@ -130,14 +125,8 @@ def off_the_edge(threshold: float, null_odds: Iterable[float]) -> float:
     """Return a threshold that separates these odds in the same way, with some margin.
 
     The best threshold equals the odds of one question. On another processor, or in a graph that is
-    optimized in another way, rounding could move these odds to either side of it.
-
-    Args:
-        threshold: from `best_threshold`.
-        null_odds: floats, of all questions.
-
-    Returns:
-        float, the middle between `threshold` and the next larger odds, at most 0.5 away.
+    optimized in another way, rounding could move these odds to either side of it. So it is the
+    middle between `threshold`, from `best_threshold`, and the next larger odds, at most 0.5 away.
     """
     return (threshold + min([x for x in null_odds if x > threshold] + [threshold + 1.0])) / 2
 

@@ -32,7 +32,7 @@ class TaskDistillation(Task):
     whose label is not known has the weight 0 in L alone.
 
     Args:
-        task: the task without a teacher.
+        task: the task without a teacher, of one of the kinds in `SOFT` and without a CRF.
         weight: a, above 0 and at most 1. With 1 the labels are not learnt.
         temperature: T; of scores it has no effect.
 
@@ -41,20 +41,14 @@ class TaskDistillation(Task):
     `[B, K]`, of choices `[B, C]`, of tags `[B, K, T]`; `soft_scores` `[B]`; or `soft_start_logits`
     and `soft_end_logits` `[B, T]`, whatever stands at padding. Of packed rows `[B, S]` stands for
     `[B]`.
-
-    Raises:
-        ValueError: for another task, or one with a CRF.
     """
 
     def __init__(self, task: FineTuning, weight: float = 0.5, temperature: float = 2.0) -> None:
-        if task.kind not in SOFT or task.crf is not None:
-            raise ValueError(f"task must have {', '.join(SOFT)} outputs, and no CRF")
         super().__init__(task.model)
         self.task, self.weight, self.temperature = task, weight, temperature
         self.trims = task.trims
 
     def trimmed(self, batch: Batch) -> Batch:
-        """Return a micro-batch without positions at its end that are padding in all of its rows."""
         small = self.task.trimmed(batch)
         if small is batch:
             return batch
@@ -74,7 +68,6 @@ class TaskDistillation(Task):
         return {**sums, LOSS: self.weight * soft}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        """Return the numerators of the task's metrics, over the labels that are known."""
         return self.task.metrics(batch, outputs)
 
     def report(self, means: dict[str, float]) -> dict[str, float]:

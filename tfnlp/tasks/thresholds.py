@@ -43,11 +43,6 @@ def tuned(
     """Return the task with the thresholds that are best on examples, and predictions with these.
 
     Of other tasks than "labels" both are returned as they are.
-
-    Args:
-        spec: a `TaskSpec`.
-        examples: labelled.
-        predictions: for each example the result of `tfnlp.hub.TaskModel.predict`.
     """
     if spec.task != "labels":
         return spec, list(predictions)

@@ -30,16 +30,13 @@ class Translation(Task):
         self.label_smoothing = label_smoothing
 
     def tokens(self, batch: Batch) -> Tensor:
-        """Return the real tokens of source and target: a float32 scalar."""
         source = ops.sum(ops.cast(batch["input_mask"], "float32"))
         return source + ops.sum(batch["weights"])
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of tokens to predict: dict of a float32 scalar."""
         return {"translation": ops.sum(batch["weights"])}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum of the smoothed losses: dict of a float32 scalar."""
         losses = smoothed_cross_entropy(
             outputs["lm_logits"], batch["target_ids"], self.label_smoothing
         )  # [B, T]

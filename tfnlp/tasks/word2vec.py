@@ -32,12 +32,10 @@ class Word2Vec(Task):
         return self.words_per_block * ops.cast(ops.shape(batch["left"])[0], "float32")
 
     def targets(self, batch: Batch) -> Tensors:
-        """Return the number of pairs: dict of a float32 scalar."""
         pairs = batch["left"] + batch["right"]  # [B, L]
         if self._of_means:
             pairs = ops.minimum(pairs, 1)
         return {"pairs": ops.cast(ops.sum(pairs), "float32")}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
-        """Return the sum over pairs: dict of a float32 scalar."""
         return {"pairs": ops.sum(outputs["losses"])}

@@ -39,7 +39,6 @@ def answer_analogies(
     vectors: WordVectors,
     sections: dict[str, list[tuple[str, str, str, str]]],
     most_frequent: int | None = 30_000,
-    fold: bool = True,
 ) -> dict[str, Answers]:
     """Answer a : b = c : ? with the word nearest to `b - a + c`, all unit vectors (3CosAdd).
 
@@ -53,20 +52,19 @@ def answer_analogies(
         vectors: the words, most frequent first.
         sections: see `tfnlp.data.read_analogies`.
         most_frequent: number of candidates; None: all.
-        fold: whether case is folded.
 
     Returns:
         `Answers` of each section, then of "semantic", "syntactic" (sections whose names begin with
         "gram") and "total".
     """
-    words = [_folded(word, fold) for word in vectors.words[:most_frequent]]
+    words = [word.upper() for word in vectors.words[:most_frequent]]
     spellings = {}  # number of a spelling
     same = np.array([spellings.setdefault(word, len(spellings)) for word in words])  # [V]
     first = np.unique(same, return_index=True)[1]  # the most frequent row of each spelling
     table = unit(vectors.vectors[: len(words)])  # [V, D]
     results = {}
     for name, questions in sections.items():
-        rows = [[spellings.get(_folded(word, fold)) for word in asked] for asked in questions]
+        rows = [[spellings.get(word.upper()) for word in asked] for asked in questions]
         seen = np.array([row for row in rows if None not in row], np.int64).reshape(-1, 4)
         correct = _correct(table, same, first, seen)
         results[name] = Answers(correct, len(seen), len(questions))
@@ -113,27 +111,25 @@ class Correlation:
     asked: int
 
 
-def rate_pairs(
-    vectors: WordVectors, pairs: list[tuple[str, str, float]], fold: bool = True
-) -> Correlation:
+def rate_pairs(vectors: WordVectors, pairs: list[tuple[str, str, float]]) -> Correlation:
     """Return Spearman's rank correlation of cosines and ratings; ties share their mean rank.
 
     Pairs with a word that has no vector are left out, as is usual, and counted; with subwords
-    almost every word has a vector.
+    almost every word has a vector. Case is folded; of words that differ in case the most frequent
+    one is used.
 
     Args:
         vectors: the words, most frequent first.
         pairs: see `tfnlp.data.read_similarities`.
-        fold: whether case is folded; of words that differ in case the most frequent one is used.
     """
     import scipy.stats  # slow to import, and not needed by most users of `tfnlp.tasks`
 
     index = {}
     for row, word in enumerate(vectors.words):
-        index.setdefault(_folded(word, fold), row)
+        index.setdefault(word.upper(), row)
     given, cosines = [], []
     for one, other, score in pairs:
-        found = [_vector(vectors, index, word, fold) for word in (one, other)]
+        found = [_vector(vectors, index, word) for word in (one, other)]
         if found[0] is not None and found[1] is not None:
             given.append(score)
             cosines.append(float(unit(found[0]) @ unit(found[1])))
@@ -143,16 +139,10 @@ def rate_pairs(
     return Correlation(spearman, len(given), len(pairs))
 
 
-def _vector(
-    vectors: WordVectors, index: Mapping[str, int], word: str, fold: bool
-) -> np.ndarray | None:
-    row = index.get(_folded(word, fold))
+def _vector(vectors: WordVectors, index: Mapping[str, int], word: str) -> np.ndarray | None:
+    row = index.get(word.upper())
     if row is not None:
         return vectors.vectors[row]
     if vectors.subwords is None or not len(vectors.subwords.rows([word])[0]):
         return None
     return vectors.subwords.vectors([word])[0]
-
-
-def _folded(word: str, fold: bool) -> str:
-    return word.upper() if fold else word
