@@ -9,7 +9,7 @@ import pytest
 
 from tfnlp.cli import main, parse
 from tfnlp.configs import Config
-from tfnlp.plan import compiler, jax_lowering, lowering, steps
+from tfnlp.plan import planning
 from tfnlp.plan.chips import CHIPS, GIB
 from tfnlp.plan.compiler import Compiled
 from tfnlp.plan.config import PlanConfig
@@ -63,10 +63,10 @@ def fake_engines(monkeypatch):
             analysis={"flops": 2e12, "bytes": 1e9},
         )
 
-    monkeypatch.setattr(compiler, "compile_for", compile_for)
-    monkeypatch.setattr(steps, "planned_step", planned_step)
-    monkeypatch.setattr(lowering, "lower", lambda step: step.text)
-    monkeypatch.setattr(jax_lowering, "lower_jax", lower_jax)
+    monkeypatch.setattr(planning, "compile_for", compile_for)
+    monkeypatch.setattr(planning, "planned_step", planned_step)
+    monkeypatch.setattr(planning, "lower", lambda step: step.text)
+    monkeypatch.setattr(planning, "lower_jax", lower_jax)
     return given
 
 
@@ -127,8 +127,8 @@ def test_errors_are_one_line(arguments, message, capsys):
 
 def test_refusal(capsys, monkeypatch):
     message = 'INTERNAL: cannot: metadata={op_name="bert_pretrainer/layer_0/attention/MatMul"}'
-    monkeypatch.setattr(lowering, "lower", lambda step: "")
-    monkeypatch.setattr(compiler, "compile_for", lambda *a, **k: Compiled(0, refusal=message))
+    monkeypatch.setattr(planning, "lower", lambda step: "")
+    monkeypatch.setattr(planning, "compile_for", lambda *a, **k: Compiled(0, refusal=message))
     assert tfnlp("--batch", 8) == 1
     error = capsys.readouterr().err.strip().split("\n")[-1]
     assert error.startswith("tfnlp: error: layer_0/attention (")

@@ -91,6 +91,18 @@ def _listed(files: list[str]) -> str:
     return f"{', '.join(sorted(files)[:5])}{', ...' if len(files) > 5 else ''}"
 
 
+@contextlib.contextmanager
+def opened_modules(path: str) -> Iterator[list[str]]:
+    """Yield the folders of the SavedModels at a path or an address, or with a published name."""
+    from tfnlp.hub.loading.folders import saved_models
+
+    if is_published(path):
+        with opened(path, module_files) as place:
+            yield saved_models(place.folder)
+    else:
+        yield saved_models(path)
+
+
 def module_files(name: str, files: list[str], path_of: Callable[[str], str]) -> list[str]:
     """Return the files of a repository of SavedModels; arguments are those of `model_files`."""
     if any(os.path.basename(file) == _MODULE for file in files):

@@ -84,15 +84,10 @@ def compile_for(
     """Compile `stablehlo` for one device of `chip`, or for all devices of a topology.
 
     Args:
-        chip: a `tfnlp.plan.chips.Chip`.
-        stablehlo: the program, text.
         topology: the devices that a program of several partitions runs on; None: one device.
         cache: folder of earlier results and compiled programs; None: neither read nor written.
         time_limit: seconds after which the compiler is stopped.
         keep: file to write the compiled program to.
-
-    Returns:
-        A `Compiled`.
     """
     versions = compiler_versions()
     entry = None
@@ -139,9 +134,7 @@ def _key(chip: Chip, topology: Topology | None, stablehlo: str, versions: Mappin
 def compile_target(chip: Chip, topology: Topology | None) -> dict[str, Any]:
     """Return a topology of the compiler and its options, as a part of a request.
 
-    Args:
-        chip: a chip.
-        topology: all whose devices run the program; None: one device of `chip`.
+    All of its devices run the program; without one a device of `chip` does.
     """
     shape = topology.shape if topology else (1,) * chip.axes
     # All chips at one host: what one process runs is lowered.

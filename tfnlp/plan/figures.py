@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfnlp.plan.chips import Topology
 from tfnlp.plan.compiler import Compiled
-
-if TYPE_CHECKING:
-    from tfnlp.plan.presets import Preset
+from tfnlp.plan.presets import Preset
 
 
 def figures(
@@ -61,14 +59,8 @@ def run_hours(
 ) -> dict[str, float] | None:
     """Return the length of a run in steps, hours and chip-hours; None if neither is given.
 
-    Args:
-        result: figures of its step.
-        steps: updates, or
-        tokens: of all rows, padding included.
-
-    Returns:
-        dict: `steps`, `tokens`; and `hours` and `chip_hours`, expected, with their lower bounds
-        `floor_hours` and `floor_chip_hours`.
+    `result` are the figures of its step; `tokens` are those of all rows, padding included. Hours
+    are expected ones and, with `floor_`, lower bounds.
     """
     if steps is None and tokens is None:
         return None

@@ -16,11 +16,12 @@ import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tfnlp.plan.chips import Topology
+from tfnlp.plan.compiler import compile_target, compiler_versions
+from tfnlp.plan.presets import Preset
 from tfnlp.plan.processes import run_module
 
 if TYPE_CHECKING:
-    from tfnlp.plan.chips import Topology
-    from tfnlp.plan.presets import Preset
     from tfnlp.training.engines.jax import JaxEngine
     from tfnlp.training.engines.jax_devices import JaxDevices
 
@@ -33,18 +34,13 @@ class LoweredStep(NamedTuple):
 
 
 def lower_jax(
-    preset: Preset, topology: Topology, shard_optimizer: bool = False, time_limit: float = 3600
+    preset: Preset, topology: Topology, shard_optimizer: bool, time_limit: float
 ) -> LoweredStep:
     """Return the step that `JaxEngine` runs, lowered for a TPU.
 
-    Args:
-        preset: the step, with the rows of one device.
-        topology: the devices; with several the sum of the gradients is in the program.
-        shard_optimizer: each device keeps a part of the weights and slots.
-        time_limit: seconds.
+    `preset` has the rows of one device. With several devices the sum of the gradients is in the
+    program.
     """
-    from tfnlp.plan.compiler import compile_target, compiler_versions
-
     compiler_versions()
     with tempfile.TemporaryDirectory(prefix="tfnlp_plan_") as name:
         folder = pathlib.Path(name)
@@ -75,7 +71,6 @@ def _lower(
 ) -> dict[str, Any]:
     from jax.experimental import topologies
 
-    from tfnlp.plan.presets import Preset
     from tfnlp.training.engines.jax_devices import JaxDevices
 
     chips = topologies.get_topology_desc(platform="tpu", topology_name=topology, **options)
@@ -89,9 +84,7 @@ def _lower(
 def planned_engine(preset: Preset, devices: JaxDevices) -> tuple[JaxEngine, dict[str, Any]]:
     """Return the engine of a preset without values of variables, and the shapes of its batch.
 
-    Args:
-        preset: the step, with the rows of all devices.
-        devices: that need not be there.
+    `preset` has the rows of all devices, which need not be there.
     """
     import jax
     import keras

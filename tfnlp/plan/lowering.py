@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import keras
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from tfnlp.plan.steps import PlannedStep
+from tfnlp.plan.steps import PlannedStep
 
 
 def lower(step: PlannedStep) -> str:
@@ -60,11 +58,8 @@ def layer_of(place: str, model: keras.Model) -> str | None:
 
     For `bert_1/layer_3_1/attention_1/Softmax` it is `layer_3/attention (MultiHeadAttention)`.
     Keras opens a name scope for each call of a layer, to which TensorFlow adds `_1`, `_2`, ... if
-    the name is in use; operations of the gradient have the names of those they belong to.
-
-    Args:
-        place: name of an operation; of several joined by `;`, the last.
-        model: a Keras model.
+    the name is in use; operations of the gradient have the names of those they belong to. Of
+    several names joined by `;` the last counts.
     """
     path, layer = [], model
     for part in place.split(";")[-1].split("/"):

@@ -6,10 +6,14 @@ from typing import Any
 
 from tfnlp.families.config import REMAT
 from tfnlp.plan.chips import GIB, parse_topology
+from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.config import ENGINES, PlanConfig
 from tfnlp.plan.figures import figures
+from tfnlp.plan.jax_lowering import lower_jax
+from tfnlp.plan.lowering import lower, refused
 from tfnlp.plan.presets import Preset
 from tfnlp.plan.search import POWERS, largest_fitting, predicted
+from tfnlp.plan.steps import planned_step
 
 _FIRST = 32  # rows with which a search begins
 _WEIGHT_BYTES = 12  # a weight and two slots, in float32
@@ -40,12 +44,7 @@ def make_plan(config: PlanConfig) -> dict[str, Any]:
 
 
 class _Planner:
-    """Plans of one engine.
-
-    Args:
-        config: what to plan.
-        engine: "tensorflow" or "jax".
-    """
+    """Plans of one engine."""
 
     def __init__(self, config: PlanConfig, engine: str) -> None:
         self.config, self.engine = config, engine
@@ -59,7 +58,7 @@ class _Planner:
                 f"of {self.topology} x `accumulation` {config.accumulation}; give a multiple of "
                 f"{parts}"
             )
-        self._preset(1, config.accumulation, self.modes[0])
+        self._preset(1, config.accumulation, self.modes[0])  # raises for what does not fit
 
     def plan(self) -> dict[str, Any]:
         """Return what `make_plan` does."""
@@ -99,11 +98,6 @@ class _Planner:
         return self.known[key]
 
     def _compile(self, rows: int, accumulation: int, remat: str) -> Figures:
-        from tfnlp.plan.compiler import compile_for
-        from tfnlp.plan.jax_lowering import lower_jax
-        from tfnlp.plan.lowering import lower, refused
-        from tfnlp.plan.steps import planned_step
-
         config, topology = self.config, self.topology
         preset = self._preset(rows, accumulation, remat)
         start = time.time()

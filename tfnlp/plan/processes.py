@@ -17,14 +17,9 @@ def run_module(
     time_limit: float,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Run `python -m MODULE REQUEST RESULT` and return what it wrote.
+    """Run `python -m MODULE REQUEST RESULT` in an empty folder and return what it wrote.
 
-    Args:
-        module: its name.
-        request: ready for JSON.
-        folder: the process's working directory, empty.
-        time_limit: seconds after which it is stopped.
-        environment: further variables.
+    It is stopped after `time_limit` seconds. `environment` has further variables.
     """
     (folder / "request.json").write_text(json.dumps(request))
     command = [sys.executable, "-m", module, "request.json", "result.json"]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tfnlp import training
+from tfnlp.plan.presets import Preset
 from tfnlp.training.engines import StepSettings
-
-if TYPE_CHECKING:
-    from tfnlp.plan.presets import Preset
 
 _STEPS = 1_000_000  # of the schedule; any number: it is a constant of the program
 

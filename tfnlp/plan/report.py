@@ -96,12 +96,7 @@ def _plan(config: PlanConfig, result: Figures) -> str:
 
 
 def pretrain_command(config: PlanConfig, result: Figures) -> str:
-    """Return the command line that trains with the step of a plan, text and output left out.
-
-    Args:
-        config: the plan's.
-        result: figures of a step.
-    """
+    """Return the command line that trains with the step of a plan, text and output left out."""
     family, size = MODELS[config.model]
     values = {name: getattr(config, name) for name in ("predictions", "samples")}
     values["length"] = result["length"]

@@ -43,10 +43,7 @@ def largest_fitting(
 def predicted(known: Mapping[int, int], fixed: float, usable: float) -> float:
     """Return the batch that should fill the memory, by the line through two known sizes.
 
-    Args:
-        known: batches and the bytes that they need, at least one.
-        fixed: bytes without any batch, roughly.
-        usable: bytes that are available.
+    `known` has batches and the bytes that they need, at least one.
     """
     (batch, size), *others = sorted(known.items(), key=lambda item: abs(item[1] - usable))
     slope = (size - fixed) / batch

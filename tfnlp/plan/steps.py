@@ -10,16 +10,14 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import tensorflow as tf
 
+from tfnlp.plan.presets import Preset
 from tfnlp.plan.recipes import step_settings
 from tfnlp.training.step import Step
-
-if TYPE_CHECKING:
-    from tfnlp.plan.presets import Preset
 
 
 @dataclasses.dataclass(frozen=True)

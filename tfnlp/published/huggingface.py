@@ -11,18 +11,14 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from tfnlp.files import is_full, write_error
+from tfnlp.files import first_line, is_full, write_error
 from tfnlp.published.names import Choose, Fetched, http_status, import_library
 
 
 def download(name: str, repository: str, revision: str | None, choose: Choose) -> Fetched:
     """Return the cache's folder of a commit of a repository, with the files that are needed.
 
-    Args:
-        name: As the user gave it.
-        repository: "org/name" or "name".
-        revision: A branch, tag or commit; None: the main branch.
-        choose: See `tfnlp.published.fetch`.
+    `name` is as the user gave it; `revision` is a branch, tag or commit, None the main branch.
     """
     hub = import_library("huggingface_hub", "huggingface", "resolve_revision", name)
     with _one_line(hub, name, repository, revision):
@@ -104,9 +100,6 @@ def _one_line(hub: Any, name: str, repository: str, revision: str | None) -> Ite
             if hub.constants.HF_HUB_OFFLINE:
                 why = "HF_HUB_OFFLINE is set; unset it to download the rest"
             raise OSError(f"{name} is not complete in the cache {cache}, and {why}") from error
-        raise OSError(f"{name} can't be downloaded: {_reason(error)}; try again") from error
-
-
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+        raise OSError(
+            f"{name} can't be downloaded: {first_line(error).rstrip('.')}; try again"
+        ) from error

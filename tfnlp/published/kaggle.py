@@ -16,12 +16,9 @@ except ImportError:  # not a POSIX system
 
 
 def download(name: str, model: str, version: str | None) -> Fetched:
-    """Return the cache's folder of a version of a model.
+    """Return the cache's folder of a version of a model; None: the newest.
 
-    Args:
-        name: As the user gave it.
-        model: "owner/model/framework/variation".
-        version: None: the newest.
+    `name` is as the user gave it, `model` "owner/model/framework/variation".
     """
     kagglehub = import_library("kagglehub", "kaggle", "model_download", name)
     cache = os.path.join(kagglehub.config.get_cache_folder(), "models", *model.split("/"))

@@ -68,14 +68,7 @@ def at_revision(name: str, revision: str) -> str:
 
 
 def import_library(package: str, extra: str, latest: str, name: str) -> Any:
-    """Return the library that downloads `name`.
-
-    Args:
-        package: Of the library.
-        extra: Of tfnlp, that has it.
-        latest: A name in it that earlier versions do not have.
-        name: A published name, for the message.
-    """
+    """Return the library that downloads `name`; `latest` is in it, but not in earlier versions."""
     library = needed(package, package, extra, name)
     if not hasattr(library, latest):
         raise ImportError(f"{name} needs a newer {package}: pip install --upgrade {package}")

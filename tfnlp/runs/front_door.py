@@ -254,16 +254,11 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
         an `Inspection` for each module; printed it says what the module takes and returns and how
         to call it.
     """
-    from tfnlp.families.published import module_files, opened
+    from tfnlp.families.published import opened_modules
     from tfnlp.hub import inspect as inspect_module
-    from tfnlp.hub.loading.folders import saved_models
-    from tfnlp.published import is_published
 
-    path = os.fspath(path)
-    if is_published(path):
-        with opened(path, module_files) as place:
-            return [inspect_module(folder) for folder in saved_models(place.folder)]
-    return [inspect_module(folder) for folder in saved_models(path)]
+    with opened_modules(os.fspath(path)) as folders:
+        return [inspect_module(folder) for folder in folders]
 
 
 def settings(name: str) -> dict[str, str]:

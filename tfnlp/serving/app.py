@@ -27,11 +27,8 @@ def make_app(served: ServedModule, config: ServeConfig, batcher: Batcher) -> Any
 
     `GET /` is the page, `GET /api/module` what it shows, `POST /api/ACTION` an action.
 
-    Args:
-        served: the module.
-        config: the limits, and the host, whose names are the only ones that requests to a loopback
-            address may have: a page of another site could have its own name lead here.
-        batcher: computes `served.run`.
+    The names of the config's host are the only ones that requests to a loopback address may have: a
+    page of another site could have its own name lead here.
     """
     fastapi = needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
     from fastapi.responses import JSONResponse

@@ -5,8 +5,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfnlp.hub import Inspection
+from tfnlp.families.published import opened_modules
+from tfnlp.hub import Inspection, inspect, load
 from tfnlp.serving.actions.action import Action, Row
+from tfnlp.serving.pairs import has_mlm, pair_actions, reads_ids
+from tfnlp.serving.recognition import actions_of
 
 _ENCODERS = ("encoder", "model")
 _PREPROCESSOR = "preprocessor"
@@ -52,21 +55,12 @@ class ServedModule:
 
 def load_served(path: str | os.PathLike) -> ServedModule:
     """Load a module and find out what it can do; `path` is what `tfnlp.inspect` takes."""
-    from tfnlp.families.published import module_files, opened
-    from tfnlp.hub import inspect
-    from tfnlp.hub.loading.folders import saved_models
-    from tfnlp.published import is_published
-
     path = os.fspath(path)
-    if is_published(path):
-        with opened(path, module_files) as place:
-            return _loaded(path, [inspect(folder) for folder in saved_models(place.folder)])
-    return _loaded(path, [inspect(folder) for folder in saved_models(path)])
+    with opened_modules(path) as folders:
+        return _loaded(path, [inspect(folder) for folder in folders])
 
 
 def _loaded(path: str, found: list[Inspection]) -> ServedModule:
-    from tfnlp.hub import load
-
     modules = [load(one.path) for one in found]
     names = [os.path.basename(one.path) for one in found]
     card = next((one.card for one in found if one.card), {})
@@ -78,9 +72,6 @@ def _loaded(path: str, found: list[Inspection]) -> ServedModule:
 
 
 def _of_one(found: Inspection, module: Any) -> tuple[list[Action], list[str]]:
-    from tfnlp.serving.pairs import pair_actions, reads_ids
-    from tfnlp.serving.recognition import actions_of
-
     names = {function.name for function in found.functions}
     if {"encoder", _PREPROCESSOR} <= names:  # of `tfnlp export --combined`
         taken = reads_ids(found, "encoder")
@@ -98,9 +89,6 @@ def _of_one(found: Inspection, module: Any) -> tuple[list[Action], list[str]]:
 
 def _of_pair(found: list[Inspection], modules: list[Any]) -> tuple[list[Action], list[str]]:
     """Return the actions of an encoder, or a GPT's model, with its preprocessor."""
-    from tfnlp.serving.pairs import has_mlm, pair_actions, reads_ids
-    from tfnlp.serving.recognition import actions_of
-
     encoder, preprocessor = modules
     encode = _reading(reads_ids(found[0]), encoder)
     if "generate" in encoder.signatures:

@@ -72,9 +72,7 @@ def has_mlm(found: Inspection) -> bool:
 def reads_ids(found: Inspection, name: str = "") -> set[str]:
     """Return the inputs of a module that takes a dict of ids; an empty set for another one.
 
-    Args:
-        found: what `inspect` says of it.
-        name: of a sub-object that is called; "": the module itself.
+    With a name it is a sub-object of the module that is called.
     """
     for function in found.functions:
         for call in function.calls if function.name == name else ():

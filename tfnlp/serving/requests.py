@@ -10,12 +10,7 @@ from tfnlp.serving.config import ServeConfig
 
 
 class Refused(Exception):
-    """A request that is not computed.
-
-    Args:
-        status: of HTTP.
-        message: one line.
-    """
+    """A request that is not computed, with a status of HTTP."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -27,11 +22,8 @@ def read_rows(
 ) -> tuple[tuple[Hashable, ...], list[Row], int]:
     """Return what a request asks of an action.
 
-    Args:
-        body: JSON, `{"instances": [...], "options": {...}}`. An instance is a dict of the fields;
-            of an action with one field also a string.
-        action: the action.
-        limits: the limits.
+    The body is JSON, `{"instances": [...], "options": {...}}`. An instance is a dict of the fields; of
+    an action with one field also a string.
 
     Returns:
         the key of rows that may be computed together; the rows, options among their keys; and the

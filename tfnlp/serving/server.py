@@ -20,9 +20,6 @@ def serve(config: ServeConfig) -> None:
 
     The port is taken before the module is loaded, so that a busy one is said at once. The address
     is printed when requests are answered. A second signal ends at once.
-
-    Args:
-        config: the module, the address and the limits.
     """
     needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
     uvicorn = needed("uvicorn", "uvicorn", "serve", "`tfnlp serve`")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.serving.actions.action import Action, Field, Row
-from tfnlp.serving.actions.values import column, plain, words_of
+from tfnlp.serving.actions.values import column, plain
 
 Call = Callable[..., dict[str, Any]]
 _TEXT = Field("text", "Texts, one a line", "lines", "The film was a delight from start to end.")
@@ -74,12 +74,7 @@ def similarity(call: Call, pairs: bool) -> Action:
 
 
 def choose(call: Call, count: int | None) -> Action:
-    """Return the action of a module that chooses.
-
-    Args:
-        call: the signature.
-        count: number of choices; None: any.
-    """
+    """Return the action of a module that chooses among `count` texts; None: any number."""
 
     def check(row: Row) -> None:
         given = len(row["choices"])
@@ -146,15 +141,10 @@ def _answer(context: str, found: Row) -> Row:
 
 
 def tag(call: Call, roles: bool = False) -> Action:
-    """Return the action of a module that tags words.
-
-    Args:
-        call: the signature.
-        roles: whether the tags are those of a predicate, which is a part of the row.
-    """
+    """Return the action of a module that tags words, those of a predicate in the row if `roles`."""
 
     def check(row: Row) -> None:
-        count = len(words_of(row["text"]))
+        count = len(row["text"].encode().split())  # at ASCII spaces, as TensorFlow splits it
         if row["predicate"] >= count:
             raise ValueError(
                 f"predicate {row['predicate']} must be from 0 to {count - 1}, the number of a word"

@@ -94,12 +94,7 @@ def _by_seed(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def translate(call: Call, align: Call | None) -> Action:
-    """Return the action of a module that translates.
-
-    Args:
-        call: the signature `serving_default`.
-        align: the signature "attention", of modules with one.
-    """
+    """Return the action of a module that translates; `align` is its signature "attention"."""
 
     def run(rows: Sequence[Row]) -> list[Row]:
         sentences = column(rows, "text")

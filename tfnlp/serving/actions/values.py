@@ -44,8 +44,3 @@ def plain(value: Any) -> Any:
 def column(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
     """Return the values of a key."""
     return [row[name] for row in rows]
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a text as TensorFlow splits it, at ASCII spaces."""
-    return [word.decode() for word in text.encode().split()]

@@ -22,9 +22,7 @@ _LINES = "\n".join([
 def neighbours(embed: Embed, what: str) -> Action:
     """Return the action that orders texts by the cosine of their vectors with that of a query.
 
-    Args:
-        embed: strings to vectors.
-        what: what a vector is, for people.
+    `what` says to people what a vector is.
     """
 
     def run(rows: Sequence[Row]) -> list[Row]:
@@ -54,10 +52,7 @@ def neighbours(embed: Embed, what: str) -> Action:
 def nearest_words(embed: Embed, words: Sequence[str], open_vocabulary: bool) -> Action:
     """Return the action that finds the words of a vocabulary nearest to a word.
 
-    Args:
-        embed: strings to vectors.
-        words: the vocabulary.
-        open_vocabulary: whether words that are not in it have vectors of their own.
+    In an open vocabulary words that are not in it have vectors of their own.
     """
     known = set(words)
 
