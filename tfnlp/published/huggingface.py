@@ -100,6 +100,5 @@ def _one_line(hub: Any, name: str, repository: str, revision: str | None) -> Ite
             if hub.constants.HF_HUB_OFFLINE:
                 why = "HF_HUB_OFFLINE is set; unset it to download the rest"
             raise OSError(f"{name} is not complete in the cache {cache}, and {why}") from error
-        raise OSError(
-            f"{name} can't be downloaded: {first_line(error).rstrip('.')}; try again"
-        ) from error
+        reason = first_line(error).rstrip(".")
+        raise OSError(f"{name} can't be downloaded: {reason}; try again") from error

@@ -56,8 +56,8 @@ class Batcher:
     def submit(self, key: Hashable, rows: Sequence[Any], size: int | None = None) -> Future:
         """Return the future list of the results of rows.
 
-        Only rows with equal keys are computed together. The request counts for `size`, or its number
-        of rows.
+        Only rows with equal keys are computed together. The request counts for `size`, or its
+        number of rows.
 
         Raises:
             Overloaded: if too much waits already.

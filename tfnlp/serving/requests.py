@@ -22,8 +22,8 @@ def read_rows(
 ) -> tuple[tuple[Hashable, ...], list[Row], int]:
     """Return what a request asks of an action.
 
-    The body is JSON, `{"instances": [...], "options": {...}}`. An instance is a dict of the fields; of
-    an action with one field also a string.
+    The body is JSON, `{"instances": [...], "options": {...}}`. An instance is a dict of the fields;
+    of an action with one field also a string.
 
     Returns:
         the key of rows that may be computed together; the rows, options among their keys; and the
