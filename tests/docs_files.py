@@ -22,6 +22,11 @@ def _sentences(count: int = 240) -> list[str]:
     return [" ".join([("Mary", "Dickon")[i % 2], *part]) for i, part in enumerate(parts)]
 
 
+def _short_sentences() -> list[str]:
+    """Return sentences of three words: an untrained model translates to the longest that it may."""
+    return [" ".join(sentence.split()[:3]) for sentence in _sentences(40)]
+
+
 def _lines(lines: Iterable[str]) -> str:
     return "".join(line + "\n" for line in lines)
 
@@ -94,8 +99,8 @@ FILES = {
     "*texts.txt": lambda: _lines(_sentences()),
     "*.txt": lambda: _DOCUMENTS,
     "*.raw": lambda: _DOCUMENTS,
-    "*.en": lambda: _lines(_sentences(40)),
-    "*.de": lambda: _lines(_sentences(40)),
+    "*.en": lambda: _lines(_short_sentences()),
+    "*.de": lambda: _lines(_short_sentences()),
     "reviews.tsv": lambda: _table("label", "body"),
     "pairs.tsv": lambda: _table("sentence1", "sentence2"),
     "rated.tsv": lambda: _table("sentence1", "sentence2", "score"),

@@ -100,11 +100,3 @@ def test_help_and_package_import_are_light():
     assert "pretrain" in help.communicate()[0] and help.returncode == 0
     wrong = start_python("-m", "tfnlp", "dance", stderr=subprocess.PIPE)
     assert "dance" in wrong.communicate()[1] and wrong.returncode == 2
-
-
-@pytest.mark.slow
-def test_another_keras_backend_in_the_environment_is_no_hindrance(made, tmp_path):
-    code = "import sys; from tfnlp.cli import main, parse; sys.exit(main(parse(sys.argv)))"
-    command = ["export", "--model", made("bert").run, "--output", tmp_path / "m"]
-    run_python(code, *command, env={"KERAS_BACKEND": "jax"})
-    assert (tmp_path / "m/encoder/saved_model.pb").exists()

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tfnlp as library
 from tests.cli.command import RUN, checkpoint, error, tfnlp
 from tests.made import options
-from tests.support import ROOT, golden, run_python, traced
+from tests.support import golden, traced
 from tfnlp.convert import load_elmo
 from tfnlp.text import character_ids, read_words
 
@@ -72,9 +72,6 @@ def test_a_run_and_its_evaluation(made, tmp_path, capsys):
     assert found["words"] == len(text) and found["sentences"] == len(lines)
     assert found["tokens"] == len(text) + len(lines)
     assert found["unknown_words"] == sum(word not in set(words) for word in text) > 50
-    # Sentences alone: it does not matter how they are laid out in rows, but for rows' starts.
-    alone = evaluate(run, toy.valid, capsys, "--batch-size", "1")
-    np.testing.assert_allclose(alone["perplexity"], mean, rtol=0.01)
 
 
 @pytest.mark.slow
@@ -86,8 +83,7 @@ def test_changed_settings_are_refused_and_restart_starts_anew(made, tmp_path, ca
     assert tfnlp(*toy.command(kept), "--input", toy.valid) == 1
     assert "corpus.crc32" in error(capsys)
     # What is asked for can't be had: the run must survive.
-    for more in (["--input", "nowhere.txt"], ["--window", "5000"], ["--from", kept]):
-        assert tfnlp(*toy.command(kept, restart=True), *more) == 1
+    assert tfnlp(*toy.command(kept, restart=True), "--from", kept) == 1
     assert "--from and --output are the same folder" in error(capsys)
     assert (kept / "checkpoints" / "step-0000000004").exists()
 
@@ -113,11 +109,6 @@ def test_going_on_from_a_run(made, pretrain, tmp_path, capsys):
     np.testing.assert_allclose(before[0], was["perplexity"], atol=0.006)
     assert after[0] < before[0] - 1
     assert (run / "vocab.txt").read_bytes() == (toy.run / "vocab.txt").read_bytes()
-    again = evaluate(run, toy.valid, capsys)["perplexity"]
-    np.testing.assert_allclose(again, after[0], atol=0.006)
-    # Resumed, it does not speak of "before" any more.
-    assert pretrain(toy.valid, run, *command, *more) == 0
-    assert perplexities(capsys.readouterr().out) == [after]
     for option in (["--vocab", toy.run / "vocab.txt"], ["--units", "13"]):
         assert pretrain(toy.train, tmp_path / "other", *command, *option) == 1
         assert f"{option[0]} can't be" in error(capsys)
@@ -179,20 +170,6 @@ def test_export_of_a_run(made, tmp_path, capsys):
     assert len(tf.saved_model.load(str(made("elmo").exported)).trainable_variables) == 2
 
 
-@pytest.mark.slow
-def test_export_of_a_bilm_checkpoint_with_a_cache_by_the_script(tmp_path):
-    (tmp_path / "words.txt").write_text("the\ncat\n")
-    flags = ["--model", BILM, "--output", tmp_path / "m"]
-    flags += ["--cache", tmp_path / "words.txt", "--l2", "0.25"]
-    run_python(ROOT / "export" / "elmo.py", *flags)
-    module = tf.saved_model.load(str(tmp_path / "m"))
-    assert len(module.regularization_losses) == 1 and len(module.trainable_variables) == 2
-    assert (tmp_path / "m" / "assets" / "words.txt").read_text() == "the\ncat\n"
-    want = vectors(BILM)
-    for name, got in module.signatures["default"](text=tf.constant([SENTENCE])).items():
-        np.testing.assert_allclose(got, want[name], atol=2e-6)
-
-
 # --- Predictions
 
 
@@ -248,20 +225,18 @@ def test_neighbours_are_those_of_a_search_by_hand(sentences, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("carry", [False, True])
-def test_hdf5_has_a_dataset_a_line(sentences, carry, tmp_path, capsys):
+def test_hdf5_has_a_dataset_a_line(sentences, tmp_path, capsys):
     output = tmp_path / "layers.hdf5"
-    more = ["--carry-state"] if carry else []
-    assert predict("--input", sentences, "--hdf5", output, *more) == 0
+    assert predict("--input", sentences, "--hdf5", output, "--carry-state") == 0
     lines = sentences.read_text(encoding="utf-8").split("\n")[:-1]
     with h5py.File(output) as file:
         assert len(file) == len(lines) == 31
         for number, line in enumerate(lines):
             assert file[str(number)].shape == (3, len(line.split()), 32)
             assert file[str(number)].dtype == "float32"
-        if carry:  # bilm-tf's own recording of the first text, whose first three lines these are
-            with h5py.File(BILM / "lm_embeddings_0.hdf5") as recorded:
-                for number in range(3):
-                    both = np.concatenate(list(recorded[str(number)]), -1)
-                    np.testing.assert_allclose(file[str(number)][2], both, atol=2e-6)
+        # bilm-tf's own recording of the first text, whose first three lines these are.
+        with h5py.File(BILM / "lm_embeddings_0.hdf5") as recorded:
+            for number in range(3):
+                both = np.concatenate(list(recorded[str(number)]), -1)
+                np.testing.assert_allclose(file[str(number)][2], both, atol=2e-6)
     assert predict("--input", sentences, "--hdf5", output) == 1  # never overwritten

@@ -13,7 +13,7 @@ import tensorflow_hub
 import tfnlp as library
 from tests.cli.command import error, tfnlp
 from tests.cli.toy_tasks import backbone
-from tests.support import ROOT, golden, run_python, start_python
+from tests.support import golden, start_python
 from tfnlp.convert import load_bert
 from tfnlp.hub.loading.checks import check_record
 
@@ -151,20 +151,3 @@ def test_the_card_of_a_fine_tuned_model(run, tmp_path, capsys):
     loaded = tensorflow_hub.load(str(place))
     assert loaded({"text": tf.constant(["so"])})["label"].shape == (1,)
     assert library.load(str(place))(text=["so"])["label"].shape == (1,)
-
-
-# --- The scripts in `export/`
-
-
-def test_the_scripts_do_the_same(made, tmp_path):
-    toy, flags = made("bert"), ["--model", BERT, "--output", tmp_path / "pair"]
-    run_python(ROOT / "export" / "bert.py", *flags, "--seq_length", "16")
-    for name in ("encoder", "preprocessor"):
-        assert (tmp_path / "pair" / name / "saved_model.pb").exists()
-    flags = ["--model", golden("word_vectors_gensim") / "fasttext.bin", "--combiner", "sum"]
-    run_python(ROOT / "export" / "word_vectors.py", *flags, "--output", tmp_path / "words")
-    assert (tmp_path / "words" / "saved_model.pb").exists()
-    run_python(ROOT / "export" / "task.py", "--model", toy.task, "--output", tmp_path / "task")
-    ours, theirs = (tf.saved_model.load(str(x)) for x in (toy.module, tmp_path / "task"))
-    text = {"text": tf.constant(["the dog"])}
-    np.testing.assert_allclose(*(x(text)["probabilities"] for x in (ours, theirs)), atol=1e-6)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cli.command import RUN, checkpoint, error, tfnlp
-from tests.support import golden, run_python
+from tests.support import golden
 from tfnlp.convert import load_bert, save_huggingface
 from tfnlp.text import read_vocabulary
 
@@ -94,37 +94,6 @@ def test_going_on_with_a_checkpoint_of_google(text, tmp_path):
     for variable in before.pretrainer.weights:
         found = after[f"model/{variable.path}"]
         np.testing.assert_allclose(found, variable, atol=2e-3)  # two small updates away
-
-
-READER = """
-import sys
-import tensorflow as tf, tensorflow_text
-filled = tf.saved_model.load(sys.argv[1])(tf.constant(sys.argv[2:]))
-for text, tokens, probabilities in zip(*(filled[n].numpy() for n in
-                                         ("text", "tokens", "probabilities"))):
-    print(text.decode())
-    for row, values in zip(tokens, probabilities):
-        if row[0]:
-            print("  " + "  ".join(f"{t.decode()} {p:.3f}" for t, p in zip(row, values)))
-"""
-
-
-def test_export_says_what_predict_says(run, tmp_path, capsys):
-    texts = ["The garden [MASK] in the [MASK]", "[CLS] was [MASK]"]
-    export = ["export", "--model", run, "--output", tmp_path / "fill", "--fill", "--top", "3"]
-    assert tfnlp(*export) == 0
-    capsys.readouterr()
-    done = run_python(READER, tmp_path / "fill", *texts, without_tfnlp=True)
-    served = done.stdout.rstrip("\n").split("\n")
-    assert tfnlp("predict", "bert", "--model", run, *texts, "--top", "3") == 0
-    printed = capsys.readouterr().out.rstrip("\n").split("\n")
-    assert [line for line in printed if line not in texts] == [
-        line for line in served if line.startswith("  ")
-    ]
-    best = [line.split()[0] for line in served if line.startswith("  ")]
-    filled = [line for line in served if not line.startswith("  ")]
-    assert not any(token.startswith("##") for token in best)  # else they'd be joined below
-    assert filled == [f"The garden {best[0]} in the {best[1]}", f"[CLS] was {best[2]}"]
 
 
 def test_a_model_without_the_head(text, tmp_path, capsys):

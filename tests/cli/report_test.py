@@ -183,13 +183,6 @@ def test_entities_are_counted_by_type(tmp_path):
     assert truth == ["PER", "PER", "O", "LOC", "PER"] and found == ["PER", "O", "O", "LOC", "LOC"]
 
 
-def test_thirty_errors_are_shown(tmp_path):
-    examples = [classified("no", "yes", i / 100, f"text {i}") for i in range(40)][::-1]
-    page = Page(written(tmp_path, "classify", examples=examples))
-    texts = [row[-1] for row in page.rows if row[-1].startswith("text ")]
-    assert texts == [f"text {i}" for i in range(30)]
-
-
 def test_answers_by_question_word(tmp_path):
     rows = Page(written(tmp_path, "answer")).rows
     for word, value in [("who", "100.00"), ("which", "0.00"), ("when", "0.00"), ("what", "100.00")]:
@@ -242,27 +235,3 @@ def test_failure_leaves_the_older_report(tmp_path):
         written(tmp_path, "classify", examples=broken)
     assert (tmp_path / "index.html").read_text(encoding="utf-8") == before
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_long_labels_leave_room_for_the_picture_and_stay_apart(monkeypatch):
-    names = [f"a_label_of_many_characters_{'z' * 40}_{i}_the_end_of_it" for i in range(25)]
-    drawn = []
-
-    def kept(figure, title):
-        figure.canvas.draw()
-        drawn.extend(label.get_text() for label in figure.axes[0].get_yticklabels())
-        plot = figure.axes[0].get_window_extent()
-        assert plot.width > 0.25 * figure.bbox.width and plot.height > 0.25 * figure.bbox.height
-        boxes = {axis: [t.get_window_extent() for t in labels() if t.get_text()]
-                 for axis, labels in (("x", figure.axes[0].get_xticklabels),
-                                      ("y", figure.axes[0].get_yticklabels))}  # fmt: skip
-        for some in boxes.values():
-            assert not any(a.overlaps(b) for a, b in zip(some, some[1:], strict=False))
-            for box in some:
-                assert figure.bbox.x0 <= box.x0 and figure.bbox.y0 <= box.y0
-        return {"title": title, "image": "", "width": 1}
-
-    monkeypatch.setattr(charts, "_png", kept)
-    examples = [{"words": ["a"], "tags": [n], "predicted": [n]} for n in names]
-    charts.charts("tag", examples, names)
-    assert len({text for text in drawn if "…" in text}) == charts.SHOWN

@@ -39,7 +39,13 @@ def write(path, rows):
     return path
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert crf", "elmo words", "gpt",
+        *(pytest.param(x, marks=pytest.mark.long) for x in ("bert features", "roberta")),
+    ],
+)  # fmt: skip
 def test_from_files_to_predictions_and_an_export(name, tmp_path, capsys):
     dev = rows(5, 2)
     files = ["--train", write(tmp_path / "train.jsonl", rows(12, 1)), "--dev"]

@@ -16,10 +16,11 @@ GOLDENS = {
     "albert": "albert_huggingface",
     "bert": "bert_google_tf_generated",
     "distilbert": "distilbert_huggingface",
+    "electra": "electra_huggingface/discriminator",
     "elmo": "elmo_bilm_tf",
     "roberta": "roberta_huggingface",
 }
-# Of one length: a step is traced for each. `test_buckets_change_nothing_but_the_padding` has many.
+# Of one length: a step is traced for each.
 TRAINING = ["--epochs", "1", "--batch-size", "4", "--dropout", "0", "--no-buckets"]
 
 
