@@ -56,7 +56,7 @@ found["layers"] = len(found.pop("encoder_outputs"))
 if hasattr(encoder, "discriminator"):
     found.update(encoder.discriminator(inputs, training=False))
 parts = [preprocessor.tokenize(tf.constant([text])) for text in texts]
-found["pair"] = preprocessor.bert_pack_inputs(parts, tf.constant(20))["input_word_ids"]
+found["pair"] = preprocessor.bert_pack_inputs(parts, tf.constant(24))["input_word_ids"]
 if fill:
     filled = tf.saved_model.load(fill)(tf.constant(["the <mask> was", "none"]))
     decoded = np.vectorize(lambda token: token.decode("utf-8", "replace"))
@@ -88,7 +88,7 @@ def test_exported_modules_without_tfnlp(family, made, tmp_path):
     if family == "roberta":
         first, second = loaded.tokenizer.tokenize(TEXTS).to_list()
         want = [0, *first, 2, 2, *second, 2]
-        assert served["pair"][0].tolist() == want + [1] * (20 - len(want))
+        assert served["pair"][0].tolist() == want + [1] * (24 - len(want))
         (guesses,) = loaded.predict("the <mask> was", top=3)[0]
         assert served["tokens"][0, 0].tolist() == [token for token, _ in guesses]
         np.testing.assert_allclose(served["shares"][0, 0], [p for _, p in guesses], rtol=1e-4)

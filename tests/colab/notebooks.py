@@ -63,14 +63,14 @@ def numbers(notebook, tag, pattern):
     return [float(x.replace(",", "")) for x in re.findall(pattern, text(notebook, tag))]
 
 
-def pictures(notebook, tag):
-    """The PNG files, bytes, that the cell with this tag showed."""
-    shown = [
-        output.data["image/png"]
-        for output in cell(notebook, tag).outputs
-        if output.output_type == "display_data" and "image/png" in output.data
-    ]
-    return [base64.b64decode(picture) for picture in shown]
+def are_drawn(notebook, *tags, least=100):
+    """Whether each cell with one of these tags showed one picture, and no empty one."""
+    for tag in tags:
+        outputs = [o for o in cell(notebook, tag).outputs if o.output_type == "display_data"]
+        shown = [o.data["image/png"] for o in outputs if "image/png" in o.data]
+        if [is_drawn(base64.b64decode(picture), least) for picture in shown] != [True]:
+            return False
+    return True
 
 
 def is_drawn(picture, least=100):

@@ -1,7 +1,7 @@
 """Uses exported ELMo modules in a process that has TensorFlow and nothing else.
 
-`python elmo_reader.py FOLDER` loads FOLDER/cache (the mix is trained), FOLDER/all and FOLDER/still
-(all weights, no dropout) in the ways people do, and writes what it saw to FOLDER/seen.npz.
+`python elmo_reader.py FOLDER` loads FOLDER/cache (the mix is trained) and FOLDER/all (all weights,
+no dropout) in the ways people do, and writes what it saw to FOLDER/seen.npz.
 """
 
 import logging
@@ -47,7 +47,7 @@ tf.get_logger().addHandler(Keep(logging.WARNING))
 modules = {}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    for name in ("cache", "all", "still"):
+    for name in ("cache", "all"):
         modules[name] = tf.saved_model.load(f"{folder}/{name}")
 complaints += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 seen["complaints"] = np.array(complaints)
@@ -61,7 +61,7 @@ for name, module in modules.items():
     seen[f"{name}/dropout"] = np.abs(first - second).max()
     seen[f"{name}/counts"] = np.array([len(module.variables), len(module.trainable_variables)])
     seen[f"{name}/regularization"] = np.array([x().numpy() for x in module.regularization_losses])
-    for training in (True,) if name == "all" else (True, False):
+    for training in (True, False):
         got = gradients(module, training, ("elmo", "default", "lstm_outputs1"))
         for i, gradient in enumerate(got):  # an absent one would end the script
             seen[f"{name}/gradient/{training}/{i}"] = dense(gradient)

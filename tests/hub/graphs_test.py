@@ -43,9 +43,12 @@ SPECS = {
     "crf": dict(task="tag", labels=("O", "B-x", "I-x", "B-y"), crf=1.0),
     "span": dict(task="answer", max_question=8, max_answer=4, unanswerable=True),
 }
+LONG = [("bert", name) for name in ("class", "label", "score", "crf")] + [("gpt", "orders")]
 TOYS = [
-    *(("bert", name) for name in SPECS if name not in ("orders", "tag")),
-    *(("gpt", name) for name in ("orders", "tag")),
+    ("bert", "choice"),
+    ("bert", "span"),
+    ("gpt", "tag"),
+    *(pytest.param(*toy, marks=pytest.mark.long) for toy in LONG),
 ]
 
 
@@ -203,7 +206,10 @@ def test_a_folder_needs_no_tfnlp(backbones, tmp_path):
     assert len(done.stdout.splitlines()) == 2
 
 
-@pytest.mark.parametrize("weights, atol", [("bfloat16", 0.02), ("int8", 0.06)])
+@pytest.mark.parametrize(
+    "weights, atol",
+    [pytest.param("bfloat16", 0.02, marks=pytest.mark.long), ("int8", 0.06)],
+)
 def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path):
     made = task_model(backbones["bert"], "class")
     ids, given = batch(made, 3, 9)
@@ -228,6 +234,7 @@ def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path):
     assert 1e-5 < np.abs(served["probabilities"] - plain).max() < atol
 
 
+@pytest.mark.long
 def test_frozen_features_are_in_the_graph(backbones, tmp_path):
     loaded = backbones["bert"]
     features, count, size, mix = loaded.family.fitting.features(loaded, "sum-all")

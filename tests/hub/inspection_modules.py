@@ -4,13 +4,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tests.hub import gpt_toy
-from tests.hub.elmo_toy import tiny as tiny_elmo
-from tfnlp import hub, models
-from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
-
-WORDS = ["the", "cat", "##s"]
-SEQ_LENGTH = 12
+import tfnlp
+from tfnlp import hub
 
 
 class ListModule(tf.Module):
@@ -79,27 +74,18 @@ def odd():
     return module
 
 
-def bert():
-    encoder = models.bert(len(SPECIAL_TOKENS) + len(WORDS), 1, 8, 2, 16, 16)
-    encoder.get_layer("pooler").dense.kernel.regularizer = keras.regularizers.L2(0.1)
-    return encoder, models.bert_pretrainer(encoder)
-
-
-def write_all(folder):
-    """Dict of name to what `folder/name` was written from."""
-    encoder, pretrainer = bert()
-    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS])
-    hub.export_bert(folder / "bert", encoder, tokenizer, pretrainer, SEQ_LENGTH)
-    elmo, gpt = tiny_elmo(), gpt_toy.model("gpt")
-    hub.export_elmo(folder / "elmo", elmo)
-    module = hub.GPTModule(gpt, gpt_toy.tokenizer("gpt"))
-    hub.save(module, folder / "gpt", module.signatures())
-    written = {"bert/encoder": encoder, "bert/preprocessor": None, "elmo": elmo, "gpt": gpt}
+def write_all(folder, made):
+    """Dict of name to what `folder/name` was written from; ours are toys of `tests.made`."""
+    written = {"bert/preprocessor": None}
+    for family, module in (("bert", "encoder"), ("elmo", ""), ("gpt", "")):
+        exported = made(family).exported
+        (folder / family).symlink_to(exported / "model" if family == "gpt" else exported)
+        written[f"{family}/{module}".rstrip("/")] = tfnlp.load(made(family).run).encoder
 
     swish = Swish()
     kept = {"swish": False, "swish_with_gradient": True}
-    made = {"list": list_module(), "odd": odd(), **dict.fromkeys(kept, swish)}
-    for name, module in made.items():
+    modules = {"list": list_module(), "odd": odd(), **dict.fromkeys(kept, swish)}
+    for name, module in modules.items():
         gradients = kept.get(name, True)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradients)
         tf.saved_model.save(module, folder / name, options=options)

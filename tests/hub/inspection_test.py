@@ -44,10 +44,10 @@ OBSTACLES = {
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def written(made, tmp_path_factory):
     """The folder, what its modules were written from, and what is read of them, by name."""
     folder = tmp_path_factory.mktemp("modules")
-    models = inspection_modules.write_all(folder)
+    models = inspection_modules.write_all(folder, made)
     return folder, models, {name: hub.inspect(folder / name) for name in KINDS}
 
 
@@ -135,10 +135,10 @@ def test_variables_are_the_models(written, name):
 def test_variables_that_are_not_all_trained_or_listed(written):
     found = written[2]
     trained = [v.name.split("/")[0] for v in found["elmo"].variables if v.trainable]
-    assert trained == ["scalar_mix", "scalar_mix"] and found["elmo"].trainable_parameters == 4
+    assert trained == ["scalar_mix", "scalar_mix"] and found["elmo"].trainable_parameters == 3
     encoder = found["bert/encoder"]  # whose `mlm` has variables of its own
     assert encoder.stored_variables > len(encoder.variables)
-    assert encoder.regularization_losses == found["keras2"].regularization_losses == 1
+    assert (encoder.regularization_losses, found["keras2"].regularization_losses) == (0, 1)
     for name, table, count in (("list", ("w", 4, 3), "count"), ("tf1", ("table", 4, 3), "step")):
         assert {(v.name, *v.shape, v.dtype, v.trainable) for v in found[name].variables} == {
             (*table, tf.float32, True),
@@ -203,7 +203,7 @@ def test_where_nothing_but_tensorflow_is(written):
         "": ("Addons>Gelu", "NoSuchOp"),
     }
     needs = {name for name, found in written[2].items() if found.foreign_ops}
-    assert needs == {"bert/preprocessor", "gpt"}
+    assert needs == {"bert/preprocessor"}
 
 
 REGISTERED = """
@@ -238,7 +238,8 @@ print(json.dumps({**seen, "registered": sorted(registered() - core)}))
 def test_tables(written):
     lines = str(written[2]["bert/encoder"]).split("\n")
     count = sum(int(np.prod(v.shape)) for v in written[1]["bert/encoder"].trainable_variables)
-    assert f"{count:,} of {count:,} parameters; 1 regularization loss" in lines[2]
+    assert f"{count:,} of {count:,} parameters" in lines[2]
+    assert "; 1 regularization loss" in str(written[2]["keras2"])
     start = lines.index("module(inputs, training=False | True)")
     assert lines[start + 1 : start + 8] == [
         "  inputs              dict",
@@ -246,8 +247,8 @@ def test_tables(written):
         "    input_type_ids    int32 [?, ?]",
         "    input_word_ids    int32 [?, ?]",
         "  returns             dict",
-        "    default           float32 [?, 8]",
-        "    embedding_output  float32 [?, ?, 8]",
+        "    default           float32 [?, 16]",
+        "    embedding_output  float32 [?, ?, 16]",
     ]
     text = str(written[2]["bert/preprocessor"])
     assert text.count("module.bert_pack_inputs(") == 2  # with a length and without

@@ -6,27 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfnlp
 from tests.hub import gpt_toy
-from tests.hub.elmo_toy import tiny as tiny_elmo
-from tfnlp import hub, models
+from tfnlp import hub
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, read_vocabulary, write_vocabulary
 
 # Exports trace many graphs.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s", "Cat", "cafe", "café", "."]
-SIZE = len(SPECIAL_TOKENS) + len(WORDS)
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    """A folder with `bert` (cased), `gpt` and `elmo`; and the ELMo."""
-    folder, elmo = tmp_path_factory.mktemp("exported"), tiny_elmo()
-    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS], lowercase=False)
-    hub.export_bert(folder / "bert", models.bert(SIZE, 1, 8, 2, 16, 16), tokenizer, seq_length=12)
-    hub.export_gpt(folder / "gpt", gpt_toy.model("gpt", num_layers=1), gpt_toy.tokenizer("gpt"), 12)
-    hub.export_elmo(folder / "elmo", elmo)
-    return folder, elmo
 
 
 # --- Tokenizers
@@ -53,8 +41,9 @@ def test_byte_pairs_come_back(tmp_path, kind):
     assert got.tokenize(TEXTS).to_list() == want.tokenize(TEXTS).to_list()
 
 
-def test_a_vocabulary_that_is_not_the_modules_is_refused(exported, tmp_path):
-    shutil.copytree(exported[0] / "bert" / "preprocessor", tmp_path / "preprocessor")
+def test_a_vocabulary_that_is_not_the_modules_is_refused(tmp_path):
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS], lowercase=False)
+    hub.save(hub.BertPreprocessorModule(tokenizer, 8), tmp_path / "preprocessor")
     (path,) = (tmp_path / "preprocessor" / "assets").iterdir()
     tokens = read_vocabulary(path)
     ran, sat = tokens.index("ran"), tokens.index("sat")
@@ -70,11 +59,12 @@ def test_a_vocabulary_that_is_not_the_modules_is_refused(exported, tmp_path):
 # --- ELMo, and which is which
 
 
-def test_elmo_gives_the_layers_of_the_model(exported):
+def test_elmo_gives_the_layers_of_the_model(made):
     sentences = [["the", "cat"], [], ["naïve", "北京", "x"]]
-    want = list(hub.sentence_layers(hub.ElmoModule(exported[1]), sentences))
-    got = list(hub.sentence_layers(hub.saved_elmo(exported[0] / "elmo"), sentences))
-    assert [x.shape for x in got] == [(3, n, 16) for n in (2, 0, 3)]
+    encoder = tfnlp.load(made("elmo").run).encoder
+    want = list(hub.sentence_layers(hub.ElmoModule(encoder), sentences))
+    got = list(hub.sentence_layers(hub.saved_elmo(made("elmo").exported), sentences))
+    assert [x.shape for x in got] == [(2, n, 16) for n in (2, 0, 3)]
     for a, b in zip(got, want, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=2e-6)
 
@@ -98,10 +88,11 @@ def test_elmo_with_signatures_alone(tmp_path):
     np.testing.assert_array_equal(layers, [[[1, 1], [3, 3]], [[2, 2], [4, 4]], [[3, 3], [5, 5]]])
 
 
-def test_kinds(exported, tmp_path):
-    folder = exported[0]
-    assert [hub.saved_kind(folder / k) for k in ("bert", "gpt", "elmo")] == ["bert", "gpt", "elmo"]
-    for other in (folder, folder / "bert" / "encoder", folder / "none", tmp_path):
+def test_kinds(made, tmp_path):
+    kinds = ["bert", "gpt", "elmo"]
+    assert [hub.saved_kind(made(kind).exported) for kind in kinds] == kinds
+    bert = made("bert").exported
+    for other in (bert.parent, bert / "encoder", bert / "none", tmp_path):
         assert hub.saved_kind(other) is None
     (tmp_path / "encoder").mkdir()
     assert hub.saved_kind(tmp_path) is None  # a checkpoint may have such a folder
@@ -110,9 +101,9 @@ def test_kinds(exported, tmp_path):
 # --- What is damaged
 
 
-def test_damage_is_told_in_one_line(exported, tmp_path):
-    folder, bert = exported[0], tmp_path / "bert"
-    shutil.copytree(folder / "bert", bert)
+def test_damage_is_told_in_one_line(made, tmp_path):
+    elmo, bert = made("elmo").exported, tmp_path / "bert"
+    shutil.copytree(made("bert").exported, bert)
     encoder = bert / "encoder"
 
     def told(kind, match, call, path=bert):
@@ -121,9 +112,9 @@ def test_damage_is_told_in_one_line(exported, tmp_path):
         assert "\n" not in str(caught.value)
 
     told(FileNotFoundError, "none does not exist", hub.saved_encoder, tmp_path / "none")
-    told(ValueError, "sequence_output", hub.saved_encoder, folder / "elmo")
+    told(ValueError, "sequence_output", hub.saved_encoder, elmo)
     told(ValueError, "encoder is not an ELMo", hub.saved_elmo, encoder)
-    told(ValueError, "elmo has no `tokenize`", hub.saved_tokenizer, folder / "elmo")
+    told(ValueError, "has no `tokenize`", hub.saved_tokenizer, elmo)
     (data,) = (encoder / "variables").glob("*.data*")
     flipped = bytearray(data.read_bytes())
     flipped[len(flipped) // 2] ^= 255
@@ -137,5 +128,5 @@ def test_damage_is_told_in_one_line(exported, tmp_path):
     assert hub.saved_kind(bert) == "bert"  # half of it is there
     shutil.rmtree(bert / "preprocessor" / "assets")
     told(FileNotFoundError, "assets/", hub.saved_tokenizer)
-    shutil.copytree(folder / "bert" / "encoder", tmp_path / "pair" / "encoder")
+    shutil.copytree(made("bert").exported / "encoder", tmp_path / "pair" / "encoder")
     told(FileNotFoundError, "preprocessor does not exist", hub.saved_tokenizer, tmp_path / "pair")

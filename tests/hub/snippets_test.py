@@ -11,9 +11,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from tests.hub import bert_toy, elmo_toy, snippets_reader
+from tests.hub import bert_toy, snippets_reader
 from tests.support import run_python
-from tfnlp import hub, models
+from tfnlp import hub
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.families import FAMILIES
 from tfnlp.text import WordVectors
@@ -153,26 +153,22 @@ VECTORS = np.random.default_rng(1).normal(size=(4, 3)).astype("float32")
 
 
 @pytest.fixture(scope="module")
-def paths(tmp_path_factory):
+def paths(made, tmp_path_factory):
     """The modules by the handles of the snippets."""
     folder = tmp_path_factory.mktemp("modules")
-    hub.export_elmo(folder / "elmo", elmo_toy.tiny())
-    encoder = bert_toy.encoder()
-    pretrainer = models.bert_pretrainer(encoder)
-    hub.export_bert(folder, encoder, bert_toy.tokenizer(), pretrainer, seq_length=12)
-    encoder = bert_toy.encoder(layers=1, seed=2)
+    encoder = bert_toy.encoder(layers=1)
     loaded = Pretrained(encoder, None, {"max_positions": 24}, bert_toy.tokenizer)
     loaded.family = FAMILIES["bert"]
     loaded.export(folder / "sentences", sentences=True)
     hub.export_word_vectors(folder / "nnlm", WordVectors(["the", "cat", "sat", "dog"], VECTORS))
     places = {
-        ELMO: "elmo",
-        BERT: "encoder",
-        PREPROCESS: "preprocessor",
-        SENTENCES: "sentences",
-        NNLM: "nnlm",
+        ELMO: made("elmo").exported,
+        BERT: made("bert").exported / "encoder",
+        PREPROCESS: made("bert").exported / "preprocessor",
+        SENTENCES: folder / "sentences",
+        NNLM: folder / "nnlm",
     }
-    return {handle: str(folder / place) for handle, place in places.items()}
+    return {handle: str(place) for handle, place in places.items()}
 
 
 @pytest.fixture(scope="module")
