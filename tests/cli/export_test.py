@@ -5,7 +5,6 @@ import os
 import shutil
 import time
 
-import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_hub
@@ -14,7 +13,6 @@ import tfnlp as library
 from tests.cli.command import error, tfnlp
 from tests.cli.toy_tasks import backbone
 from tests.support import golden, start_python
-from tfnlp.convert import load_bert
 from tfnlp.hub.loading.checks import check_record
 
 pytestmark = [
@@ -73,42 +71,7 @@ def test_the_same_command_finishes_an_export_that_was_killed(kind, first, tmp_pa
 # --- Small weights and LiteRT
 
 
-def test_weights_of_8_bits_and_litert_of_a_bert(tmp_path):
-    command = ["export", "--model", BERT, "--output", tmp_path / "m", "--seq-length", "8"]
-    assert tfnlp(*command, "--weights", "int8", "--litert", tmp_path / "m" / "x.tflite") == 0
-    encoder, preprocessor = (
-        tf.saved_model.load(str(tmp_path / "m" / x)) for x in ("encoder", "preprocessor")
-    )
-    inputs = preprocessor(tf.constant(TEXTS))
-    loaded = load_bert(BERT)
-    want, got = loaded.encoder(inputs), encoder(inputs)
-    runner = tf.lite.Interpreter(str(tmp_path / "m" / "x.tflite")).get_signature_runner()
-    for outputs in (got, runner(**{name: x.numpy() for name, x in inputs.items()})):
-        np.testing.assert_allclose(outputs["pooled_output"], want["pooled_output"], atol=0.1)
-        np.testing.assert_allclose(outputs["sequence_output"], want["sequence_output"], atol=0.4)
-    np.testing.assert_array_equal(got["default"], got["pooled_output"])
-    positions = {**inputs, "masked_lm_positions": tf.constant([[1], [2]])}
-    np.testing.assert_allclose(
-        encoder.mlm(positions)["mlm_logits"],
-        loaded.pretrainer(positions)["mlm_logits"],
-        atol=0.5,
-    )
-    assert len(encoder.trainable_variables) == 0
-
-
 # --- One module of strings to vectors
-
-
-def test_strings_to_vectors_in_one_module(tmp_path):
-    place = tmp_path / "bert" / "1"
-    command = ["export", "--model", BERT, "--output", place, "--combined", "--seq-length", "8"]
-    assert tfnlp(*command) == 0
-    loaded = load_bert(BERT)
-    pack = library.hub.BertPreprocessorModule(loaded.tokenizer, 8)
-    want = loaded.encoder(pack(tf.constant(TEXTS)), training=False)
-    outputs = library.load(str(place))(TEXTS)
-    for name in ("pooled_output", "sequence_output"):
-        np.testing.assert_allclose(outputs[name], want[name], atol=1e-5)
 
 
 # --- The card of a fine-tuned model

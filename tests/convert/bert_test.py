@@ -16,7 +16,7 @@ from tests.convert.checkpoints import (
     write,
 )
 from tests.support import golden
-from tfnlp.convert import load_bert, open_tensors
+from tfnlp.convert import load_bert
 
 
 @functools.cache
@@ -80,12 +80,6 @@ def test_huggingface_fixture_reproduces_goldens(file):
 def test_huggingface_names_give_the_weights_of_the_google_checkpoint(tmp_path, names, kind):
     folder = write(tmp_path / "x", huggingface_arrays(**names), kind=kind)
     assert_same_weights(load_bert(folder).pretrainer, original().pretrainer)
-
-
-@pytest.mark.parametrize("suffix", ["", ".index", ".data-00000-of-00001"])
-def test_tensorflow_checkpoint_by_any_of_its_names(suffix):
-    path = golden("bert_google_tf_tiny") / f"bert_model.ckpt{suffix}"
-    assert open_tensors(path).shapes["bert/embeddings/word_embeddings"][0] == 15
 
 
 def test_shards(tmp_path):

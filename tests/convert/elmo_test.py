@@ -193,16 +193,6 @@ def test_import_then_export(tmp_path, case):
         np.testing.assert_array_equal(before, after, err_msg=before.path)
 
 
-def test_arguments_reach_the_model(tmp_path):
-    folder = write(tmp_path / "model", small_options(), random_arrays(small_options()))
-    arguments = dict(keep_sentence_boundaries=True, seq_length=5, dtype="mixed_bfloat16")
-    loaded = load_elmo(folder, dropout=0.25, **arguments)
-    encoder = loaded.encoder
-    assert loaded.config["dropout"] == encoder.get_layer("bilm").dropout == 0.25
-    assert encoder.output["elmo"].shape == (None, 7, 8)
-    assert encoder.get_layer("bilm").compute_dtype == "bfloat16"
-
-
 def tiny(**changes):
     arguments = dict(
         num_layers=1, units=6, projection_size=3, embedding_size=2, filters=((1, 4),),

@@ -112,16 +112,12 @@ def test_models_without_a_place_in_the_format(tmp_path):
 
 
 def test_what_may_be_replaced(tmp_path):
-    target, encoder = tmp_path / "out", gpt(**TINY)
-    target.mkdir()
-    save_gpt(target, encoder)
-    before = (target / "model.safetensors").read_bytes()
-    refuses(r"holds \['config.json', 'model.s.*`overwrite`", FileExistsError, target, encoder)
-    assert (target / "model.safetensors").read_bytes() == before
-    save_gpt(target, gpt(**TINY, norm_first=True), overwrite=True)
-    assert json.loads((target / "config.json").read_text())["model_type"] == "gpt2"
-    (target / "notes").write_text("mine")
-    refuses(r"exists and holds \['notes'\]", FileExistsError, target, encoder, overwrite=True)
-    refuses("exists; choose", FileExistsError, target / "notes", encoder, overwrite=True)
-    assert os.listdir(tmp_path) == ["out"]
-    assert sorted(os.listdir(target)) == ["config.json", "model.safetensors", "notes"]
+    encoder = gpt(**TINY)
+    save_gpt(tmp_path, encoder)
+    refuses(r"holds \['config.json', 'model.s.*`overwrite`", FileExistsError, tmp_path, encoder)
+    save_gpt(tmp_path, gpt(**TINY, norm_first=True), overwrite=True)
+    assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "gpt2"
+    (tmp_path / "notes").write_text("mine")
+    refuses(r"exists and holds \['notes'\]", FileExistsError, tmp_path, encoder, overwrite=True)
+    refuses("exists; choose", FileExistsError, tmp_path / "notes", encoder, overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors", "notes"]

@@ -86,12 +86,6 @@ def test_stored_copies_and_buffers_are_accepted(tmp_path, originals, name):
         arrays.pop(TABLES[name], None)  # then as the head alone
 
 
-@pytest.mark.parametrize("file", ["params_shapes.json", "params_9.npy"])
-def test_pieces_by_any_of_their_files(originals, file):
-    converted = load_gpt(golden(GPT1) / file)
-    assert_same_weights(converted.encoder, originals[GPT1].encoder)
-
-
 def test_pieces_may_be_cut_anywhere(tmp_path, originals):
     """More than ten of them too: 10 comes after 9, not after 1."""
     cuts = [5, 5, 700, *range(2000, 29_000, 1800)]
@@ -200,9 +194,3 @@ def test_vocabulary_is_found(tmp_path):
     (tmp_path / "vocab.json").write_text("{}")
     (tmp_path / "merges.txt").write_text("")
     assert find(None).path == str(tmp_path)
-
-
-def test_vocabulary_of_another_model(originals):
-    """The fixture has some entries of the published vocabulary, far beyond its 356 rows."""
-    with pytest.raises(ValueError, match="has 13435 tokens, but the model's vocab_size is 356"):
-        _ = originals[GPT2].tokenizer

@@ -68,13 +68,13 @@ def assert_close(one, other):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-def families(first, *others):
-    """A few families in the quick tests, the others in the slow ones."""
-    slow = [pytest.param(family, marks=pytest.mark.slow) for family in others]
-    return pytest.mark.parametrize("family", [*first, *slow])
+def sample(name, first, others):
+    """Parametrize with a few values here, with the others in the long tier."""
+    others = [pytest.param(value, marks=pytest.mark.long) for value in others]
+    return pytest.mark.parametrize(name, [*first, *others])
 
 
-@families(["bert", "gpt2"], "roberta", "distilbert", "albert", "electra")
+@sample("family", ["bert", "gpt2"], ["roberta", "distilbert", "albert", "electra"])
 def test_classes(family):
     name, rows = f"{family}_classify", TEXTS if family == "gpt2" else PAIRS
     run, expected = run_of(name), expected_of(name)
@@ -134,7 +134,7 @@ def test_answers():
     assert row["answer"] == " ".join(words[i : j + 1])
 
 
-@families(["bert"], "roberta", "albert", "electra")
+@sample("family", ["bert"], ["roberta", "albert", "electra"])
 @pytest.mark.slow
 def test_choices(family):
     """The number of choices is that of the rows."""
@@ -145,8 +145,11 @@ def test_choices(family):
     assert [row["choice"] for row in predicted] == outputs["choice"].numpy().tolist()
 
 
+WRITTEN = ["bert_answer", "bert_tag", "gpt2_classify", "roberta_choose"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [p.stem for p in sorted(HEADS.glob("*.npz"))])
+@sample("name", WRITTEN, sorted({p.stem for p in HEADS.glob("*.npz")} - {*WRITTEN}))
 def test_written_as_they_were_read(name, tmp_path):
     """Tensor by tensor, but for the biases that change no prediction."""
     run, folder = run_of(name), tmp_path / "out"
@@ -259,7 +262,9 @@ def gpt_run(norm_first, **spec):
     "norm_first, spec",
     [
         (False, dict(task="classify", labels=["a", "b"])),
-        (True, dict(task="similarity", texts=2, mean=2.5, deviation=1.5)),
+        pytest.param(
+            True, dict(task="similarity", texts=2, mean=2.5, deviation=1.5), marks=pytest.mark.long
+        ),
     ],
 )
 def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):

@@ -27,7 +27,10 @@ def keras_hub():
     return pytest.importorskip("keras_hub")
 
 
-@pytest.fixture(scope="module", params=sorted(HEADS))
+IN_LONG = [pytest.param(x, marks=pytest.mark.long) for x in ("bert", "distilbert", "roberta")]
+
+
+@pytest.fixture(scope="module", params=["albert", "gpt2", *IN_LONG])
 def preset(request, tmp_path_factory):
     """The name of a golden preset, its folder, and what keras-hub computed."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -108,18 +108,6 @@ def test_calls_are_those_that_tensorflow_loads(written, used, name):
             assert plain(call.outputs) == plain(graph.structured_outputs)
 
 
-def test_functions_and_sub_objects_have_their_names(written):
-    names = {name: sorted(f.name for f in found.functions) for name, found in written[2].items()}
-    assert names["bert/encoder"] == ["", "mlm"]
-    assert names["bert/preprocessor"] == [
-        "", "bert_pack_inputs", "tokenize", "tokenize.get_special_tokens_dict",
-    ]  # fmt: skip
-    assert names["gpt"] == ["", "generate"]
-    assert names["odd"] == ["encode", "sparse"]
-    assert names["keras3"] == ["serve"] and names["keras2"] == [""]
-    assert names["signature"] == names["tf1"] == []
-
-
 @pytest.mark.parametrize("name", ["bert/encoder", "gpt", "keras2", "keras3"])
 def test_variables_are_the_models(written, name):
     model, found = written[1][name], written[2][name]
@@ -145,15 +133,6 @@ def test_variables_that_are_not_all_trained_or_listed(written):
             (count, tf.int32, False),
         }
     assert (found["tf1"].parameters, found["tf1"].trainable_parameters) == (13, 12)
-
-
-def test_sizes_of_files(written):
-    for name, module in written[2].items():
-        files = [f for f in (written[0] / name).rglob("*") if f.is_file()]
-        sizes = {f.name: f.stat().st_size for f in files if f.parent.name == "assets"}
-        assert module.assets == sizes
-        inside = [f.stat().st_size for f in files if f.parent.name == "variables"]
-        assert module.size["variables"] == sum(inside)
 
 
 # --- Using it

@@ -99,12 +99,6 @@ def test_tables_of_steps_that_are_bound_by_memory_or_do_not_fit(fake_engines, ca
         assert ("ms a step" in out) == (batch < 128)
 
 
-def test_what_a_program_needs():
-    memory = dict(argument=8, output=5, alias=4, temp=2, generated_code=1)
-    assert Compiled(12, memory=memory).total == 12
-    assert Compiled(12, memory=memory).fits and not Compiled(11, memory=memory).fits
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -166,21 +160,6 @@ def test_the_fewest_micro_batches(fake_engines):
     assert (proposal["global_batch"], proposal["accumulation"]) == (60, 5)
     assert {("tensorflow", 60, 4), ("tensorflow", 60, 5)} <= set(fake_engines)
     assert len(fake_engines) <= 4
-
-
-def test_a_batch_that_can_not_be_cut(fake_engines, capsys):
-    assert make_plan(plan(batch=17))["proposal"]["accumulation"] == 17
-    arguments = ("--batch", 17, "--accumulation", 17, "--topology", "v5e:1x1")
-    assert tfnlp(*arguments) == 0
-    assert "--batch-size 17 --accumulation 17" in command(capsys.readouterr().out)
-
-
-def test_nothing_fits(fake_engines, monkeypatch, capsys):
-    chip = dataclasses.replace(CHIPS["v5e"], usable=GIB)
-    monkeypatch.setitem(CHIPS, "v5e", chip)
-    assert tfnlp("--batch", 4, "--topology", "v5e:1x1") == 0
-    out = capsys.readouterr().out
-    assert "no number of micro-batches makes this batch fit" in out and "to run it" not in out
 
 
 def test_activations_are_computed_again_where_nothing_else_fits(fake_engines, monkeypatch, capsys):

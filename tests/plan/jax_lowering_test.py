@@ -1,13 +1,10 @@
 """The JAX engine's step, lowered for devices that are not here and compiled for a TPU."""
 
-import json
 import re
-import subprocess
 
 import pytest
 
 from tests.plan.toys import needs_compiler, toy
-from tests.support import start_python
 from tfnlp.plan.chips import parse_topology
 from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.jax_lowering import lower_jax
@@ -92,42 +89,3 @@ def test_the_work_is_that_of_tensorflows_step(name, lowered):
     # Weights and slots are updated in place.
     slots = {"bert-tiny": 2, "elmo-mini": 1}[name]
     assert found.memory["alias"] >= 4 * step.parameters * (1 + slots)
-
-
-COMPILE = """
-import json, sys
-from jax.experimental import topologies
-from tfnlp.plan.compiler import compile_target
-from tfnlp.plan.jax_lowering import planned_engine
-from tfnlp.plan.chips import parse_topology
-from tfnlp.training.engines.jax_devices import JaxDevices
-from tests.plan.toys import toy
-
-topology = parse_topology(sys.argv[1])
-target = compile_target(topology.chip, topology)
-chips = topologies.get_topology_desc(
-    platform="tpu", topology_name=target["topology"], **target["options"]
-)
-preset = toy("bert-tiny", rows=8 * topology.devices)
-engine, batch = planned_engine(preset, JaxDevices(chips.devices))
-compiled = engine.lower(batch).compile()
-stats, cost = compiled.memory_analysis(), compiled.cost_analysis()
-kinds = ("argument", "output", "alias", "temp", "generated_code")
-memory = {kind: getattr(stats, f"{kind}_size_in_bytes") for kind in kinds}
-print(json.dumps({"memory": memory, "flops": cost["flops"], "bytes": cost["bytes accessed"]}))
-"""
-
-
-@pytest.mark.long
-def test_it_is_the_program_that_jax_compiles(lowered):
-    """JAX's own ahead-of-time compilation has the same figures as that of the text."""
-    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
-    env.update(ALLOW_MULTIPLE_LIBTPU_LOAD="1", TPU_WORKER_HOSTNAMES="localhost")
-    process = start_python("-c", COMPILE, EIGHT, stdout=subprocess.PIPE, env=env)
-    line = process.communicate()[0]
-    assert process.returncode == 0
-    want = json.loads(line)
-    text = lowered("bert-tiny", EIGHT).text
-    found = compile_for(EIGHT.chip, text, topology=EIGHT, cache=None)
-    assert found.memory == want["memory"]
-    assert found.analysis == {"flops": want["flops"], "bytes": want["bytes"]}

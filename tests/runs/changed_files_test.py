@@ -41,11 +41,8 @@ def test_swapped_lines_of_a_vocabulary_stop_every_command(runs, text, capsys):
     rows = runs / "rows.tsv"
     rows.write_text("".join(f"{a}\t{b}\n" for a, b in [("text", "label"), *ROWS]))
     for arguments in (
-        ("evaluate", "--model", runs / "bert", "--input", text),
         ("evaluate", "--model", runs / "task", "--input", rows),
         ("predict", "bert", "--model", runs / "bert", "a [MASK]"),
-        ("predict", "task", "--model", runs / "task", "a book"),
-        ("export", "--model", runs / "bert", "--output", runs / "new"),
         ("export", "--model", runs / "task", "--output", runs / "new"),
         ("finetune", "classify", "--model", runs / "bert", "--train", rows, "--output", runs / "x"),
         ("pretrain", "bert", "--input", text, "--output", runs / "bert"),

@@ -164,12 +164,11 @@ def test_settings_are_told():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first, second", [("keras", "tfnlp"), ("tfnlp", "keras")])
-def test_keras_loads_models_of_our_layers(first, second, tmp_path):
+def test_keras_loads_models_of_our_layers(tmp_path):
     from tfnlp.layers import TokenEmbedding
 
     ids = keras.Input((4,), dtype="int32")
     keras.Model(ids, TokenEmbedding(9, 3)(ids)).save(tmp_path / "x.keras")
-    code = f"import {first}, {second}\nimport sys\n"
+    code = "import keras, tfnlp, sys\n"
     code += "print(keras.saving.load_model(sys.argv[1]).layers[1].vocab_size)"
     assert run_python(code, tmp_path / "x.keras").stdout.split() == ["9"]

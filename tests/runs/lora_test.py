@@ -99,7 +99,7 @@ def test_refusals(arguments, said, bert, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["albert", "gpt"])
+@pytest.mark.parametrize("kind", ["gpt", pytest.param("albert", marks=pytest.mark.long)])
 def test_other_families(kind, tmp_path):
     model = tfnlp.load(backbone(kind, tmp_path))
     run = tfnlp.finetune("classify", model, ROWS, dev=DEV, output=tmp_path / "run", epochs=8,
@@ -116,11 +116,3 @@ def test_sentence_vectors(bert, tmp_path):
     found = run.evaluate(pairs=pairs(24, 9))
     assert found["mrr"] == pytest.approx(run.results["metrics"]["mrr"])
     assert {v.path for v in run.encoder.weights} <= {v.path for v in bert.encoder.weights}
-
-
-@pytest.mark.slow
-def test_packed_rows_and_16_bits(bert, tmp_path):
-    run = tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=tmp_path / "run", epochs=8,
-                         pack=True, bf16=True, max_length=32, **LORA)  # fmt: skip
-    assert run.results["metrics"]["accuracy"] > 0.6
-    assert run.evaluate(DEV) == run.results["metrics"]

@@ -23,7 +23,7 @@ VALID = TEXT[::5]
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("family", ["gpt", "bert"])
+@pytest.mark.parametrize("family", ["gpt", pytest.param("bert", marks=pytest.mark.long)])
 def test_a_packed_run_is_measured_as_it_was_trained_and_loads_as_any_other(family, tmp_path):
     run = tfnlp.pretrain(family, text=TEXT, valid=VALID, output=tmp_path / "run", **SMALL)
     settings = json.loads((tmp_path / "run" / "config.json").read_text())
@@ -72,7 +72,9 @@ TAGGED = [(line.split(), ["long" if len(w) > 4 else "short" for w in line.split(
           for line in LINES[:60]]  # fmt: skip
 
 
-@pytest.mark.parametrize("task", ["classify", "similarity", "tag"])
+@pytest.mark.parametrize(
+    "task", ["tag", *(pytest.param(x, marks=pytest.mark.long) for x in ("classify", "similarity"))]
+)
 def test_fine_tuning_on_packed_rows(task, encoder, tmp_path):
     rows = {
         "classify": [(text, WORDS[i], label) for i, (text, label) in enumerate(ROWS)],

@@ -98,9 +98,12 @@ def test_the_same_call_again_trains_nothing(run, bert, capsys):
 @pytest.mark.parametrize(
     "kind, objective",
     [
-        ("bert", "cosine"), ("bert", "simcse"), ("gpt", "ranking"), ("albert", "softmax"),
+        ("bert", "cosine"),
+        ("gpt", "ranking"),
+        pytest.param("bert", "simcse", marks=pytest.mark.long),
+        pytest.param("albert", "softmax", marks=pytest.mark.long),
     ],
-)  # fmt: skip
+)
 def test_every_objective_and_every_encoder(kind, objective, tmp_path):
     model = tfnlp.load(backbone(kind, tmp_path))
     rows = {
