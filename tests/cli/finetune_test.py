@@ -16,7 +16,6 @@ from tests.cli.toy_tasks import (
     inputs_of,
     read_without_tfnlp,
 )
-from tests.support import kill_at_checkpoint, start_python
 from tfnlp.convert import load_bert
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
@@ -44,28 +43,6 @@ def test_six_choices_in_one_command(files, tmp_path, capsys):
     # The folder of all stands for the best of them.
     assert tfnlp("evaluate", "--model", run, "--input", files["tag"][-1], "--json") == 0
     assert json.loads(capsys.readouterr().out)["f1"] == pytest.approx(best[0], abs=1e-6)
-
-
-@pytest.mark.long
-def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp_path):
-    command = ["finetune", "classify", "--model", BERT, *files["pair"]]
-    command += ["--epochs", "3", "--batch-size", "4", "--dropout", "0.2", "--evaluations", "2"]
-    assert tfnlp(*command, "--output", tmp_path / "whole") == 0
-    killed = tmp_path / "killed"
-    process = start_python("-m", "tfnlp", *command, "--output", killed)
-    kill_at_checkpoint(process, killed)
-    assert not (killed / "results.json").exists()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfnlp.pictures.plot_history", _interrupted)
-        assert tfnlp(*command, "--output", killed) == 130
-    assert not (killed / "results.json").exists()  # it says that the run has ended
-    assert tfnlp(*command, "--output", killed) == 0
-    for name in ("dev_predictions.jsonl", "results.json", "curve.png"):
-        assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def _interrupted(*_):
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(
@@ -103,29 +80,6 @@ def test_frozen_layers_and_texts_from_the_command_line(files, tmp_path, capsys, 
     assert capsys.readouterr().out.strip().split("\n") == lines
     assert tfnlp(*predict, "only one") == 1
     assert "2 for each example" in error(capsys)
-
-
-def test_texts_that_are_cut_and_labels_that_do_not_occur_are_said(files, tmp_path, capsys):
-    train, dev = files["classify"][1], tmp_path / "dev.jsonl"
-    lines = files["classify"][-1].read_text().splitlines()
-    dev.write_text("\n".join(line for line in lines if '"no"' in line) + "\n")
-    run = tmp_path / "run"
-    command = ["finetune", "classify", "--model", BERT, "--train", train, "--dev", dev]
-    assert tfnlp(*command, *TRAINING, "--max-length", "8", "--output", run) == 0
-    tokenizer = load_bert(BERT).tokenizer
-
-    def too_long(path):
-        texts = [json.loads(line)["sentence"] for line in path.read_text().splitlines()]
-        return int((tokenizer.tokenize(texts).merge_dims(1, -1).row_lengths() > 6).numpy().sum())
-
-    cut = {"train": too_long(train), "dev": too_long(dev)}
-    assert json.loads((run / "results.json").read_text())["cut"] == cut and 0 < cut["train"] < 14
-    said = f"{dev}: {cut['dev']} of 4 examples are longer than max_length 8 and were cut\n"
-    absent = f"{dev}: 1 of 2 labels of the training examples never occur: yes\n"
-    err = capsys.readouterr().err
-    assert said in err and absent in err
-    assert tfnlp("predict", "task", "--model", run, "--input", dev) == 0
-    assert capsys.readouterr().err.count(said) == 1
 
 
 def test_what_a_folder_is_not(made, tmp_path, capsys):

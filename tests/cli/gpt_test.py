@@ -85,14 +85,3 @@ def test_vocabulary_that_lacks_a_byte(made, tmp_path, capsys):
     assert tfnlp(*command) == 1
     assert "the text needs tokens that the vocabulary lacks" in error(capsys)
     assert not (tmp_path / "run").exists()
-
-
-def test_part_of_a_vocabulary_that_is_enough_for_the_text(made, tmp_path, capsys):
-    (tmp_path / "text.txt").write_text("a b b a\n\nb a a b\n" * 40, encoding="utf-8")
-    write_bpe(tmp_path / "vocab", ["<|endoftext|>", "a", "b", "Ġ", "Ċ"], [])
-    text = ["--input", tmp_path / "text.txt", "--valid", tmp_path / "text.txt"]
-    command = made("gpt").command(tmp_path / "run", vocab=tmp_path / "vocab")
-    assert tfnlp(*command, *text) == 0
-    capsys.readouterr()
-    assert tfnlp("predict", "gpt", "Mary", "--model", tmp_path / "run") == 1
-    assert "the text needs tokens that the vocabulary lacks" in error(capsys)

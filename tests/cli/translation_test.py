@@ -2,13 +2,11 @@
 
 import json
 import os
-import shutil
 
-import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
 
-from tests.cli.command import error, tfnlp, weights
+from tests.cli.command import error, tfnlp
 from tests.made import TRANSLATORS
 from tests.support import run_python
 
@@ -79,18 +77,3 @@ def test_exports_say_what_predict_says_with_tensorflow_alone(made, capsys):
     done = run_python(READER, *modules, *texts, without_tfnlp=True, env={})
     assert [line.split("|") for line in done.stdout.splitlines()] == predicted
     assert predicted[0][1] == ""
-
-
-def test_a_run_cut_short_ends_where_it_would_have(made, tmp_path):
-    def command(folder):
-        changes = dict(steps=6, evaluate_every=3, dropout=0.2, hidden_size=8, steps_per_call=3)
-        return made("transformer").command(tmp_path / folder, **changes)
-
-    assert tfnlp(*command("whole")) == 0
-    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
-    for path in (tmp_path / "cut/checkpoints").iterdir():
-        if int(path.name.split("-")[1]) > 3:
-            shutil.rmtree(path)
-    assert tfnlp(*command("cut")) == 0
-    for a, b in zip(weights(tmp_path / "whole"), weights(tmp_path / "cut"), strict=True):
-        np.testing.assert_array_equal(a, b)

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfnlp
-from tests.support import golden, run_python
-from tfnlp.hub.modules.fill import FillModule, export_fill, masked_pieces
+from tfnlp.hub.modules.fill import FillModule, masked_pieces
 from tfnlp.models import bert, bert_pretrainer
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -127,34 +125,3 @@ def test_a_model_without_a_head_is_refused(tokenizer):
     for pretrainer in (model(masked_lm=False), None):
         with pytest.raises(ValueError, match="no masked-LM head"):
             FillModule(pretrainer, tokenizer)
-
-
-READER = """
-import sys
-sys.modules["tfnlp"] = None
-import numpy as np, tensorflow as tf, tensorflow_text
-module = tf.saved_model.load(sys.argv[1])
-texts = tf.constant(["the [MASK] cat [MASK]", "[MASK]"])
-called, served = module(texts), module.signatures["serving_default"](text=texts)
-assert set(called) == set(served) == {"tokens", "probabilities", "text"}
-for name, x in called.items():
-    assert np.array_equal(x, served[name])
-    kind = "U" if x.dtype == tf.string else "float32"
-    np.save(f"{sys.argv[2]}/{name}.npy", x.numpy().astype(kind))
-print(len(module.variables), len(module.trainable_variables))
-"""
-
-
-@pytest.mark.slow
-def test_a_google_checkpoint_without_tfnlp(tmp_path):
-    loaded = tfnlp.load(golden("bert_google_tf_generated"))
-    path = export_fill(tmp_path / "fill", loaded.pretrainer, loaded.tokenizer, top=3)
-    said = run_python(READER, path, tmp_path, without_tfnlp=True).stdout
-    weights = len(loaded.pretrainer.trainable_variables)
-    assert said.split() == [str(weights)] * 2
-    tokens, probabilities = (np.load(tmp_path / f"{n}.npy") for n in ("tokens", "probabilities"))
-    for row, text in enumerate(["the [MASK] cat [MASK]", "[MASK]"]):
-        for place, mask in enumerate(loaded.predict(text, top=3)[0]):
-            assert tokens[row, place].tolist() == [token for token, _ in mask]
-            np.testing.assert_allclose(probabilities[row, place], [p for _, p in mask], rtol=1e-4)
-    assert not probabilities[1, 1].any() and set(tokens[1, 1]) == {""}

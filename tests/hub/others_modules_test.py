@@ -7,10 +7,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tf_keras
 
 from tests.hub import makers
-from tests.training.toy import two_replicas
 from tfnlp import hub
 
 pytestmark = pytest.mark.slow
@@ -131,28 +129,3 @@ def test_moving_averages_move_in_training_alone(made, name):
         layer = hub.Layer(original.path, trainable=trainable)
         layer(original.inputs, training=training)
         np.testing.assert_array_equal(values(layer)[index], start.values[index])
-
-
-def _trainable(path):
-    return hub.Layer(path, trainable=True)
-
-
-def test_two_replicas_as_the_original_on_two(tmp_path):
-    """Batch normalisation of each replica's own rows; the moving averages are the mean of both."""
-    original = makers.keras_2(str(tmp_path / "module"))
-    start = original.values()
-    strategy = two_replicas()
-    seen = {}
-    for k in (keras, tf_keras):
-        with strategy.scope():
-            load = tf_keras.models.load_model if k is tf_keras else _trainable
-            layer = load(original.path)
-            model, _ = with_head(k, layer, "functional", original.inputs)
-            losses = fit(k, model, original)
-        variables = layer.resolved_object.variables if k is keras else layer.variables
-        seen[k] = losses, [v.numpy() for v in variables], model.predict(original.inputs, verbose=0)
-    got, want = seen[keras], seen[tf_keras]
-    assert all(np.abs(a - b).max() > 1e-3 for a, b in zip(want[1], start, strict=True))
-    np.testing.assert_allclose(got[0], want[0], rtol=1e-5)
-    assert_close(got[1], want[1])
-    np.testing.assert_allclose(got[2], want[2], **CLOSE)

@@ -61,16 +61,6 @@ def test_a_call_is_generate_between_strings(pretrainer, generator):
 
 
 @pytest.mark.slow
-def test_the_batch_does_not_matter(generator):
-    whole = generator(PROMPTS, 4, seeds=5, **DRAWN)
-    graphs = len(generator._graphs)
-    alone = [generator([p], 4, seeds=5 + i, **DRAWN)[0] for i, p in enumerate(PROMPTS)]
-    assert whole == alone and len(generator._graphs) == graphs  # a graph is made once
-    same = generator(["the cat"] * 8, 4, seeds=[1] * 4 + [2, 3, 4, 5], **DRAWN)
-    assert len(set(same[:4])) == 1 and len(set(same)) > 3
-
-
-@pytest.mark.slow
 def test_a_text_ends_before_a_stop_token(generator):
     free = generator(["the cat"], 4, temperature=0, stop_tokens=())[0]
     ids = pad_prompts(tokenizer(), tf.constant(["the cat"]))
@@ -148,14 +138,6 @@ def test_beams(pretrainer, generator):
     tokens, _ = beam_search(GPTDecoder(pretrainer), ids, mask, 3, 3, **settings)
     got = generator(PROMPTS, 3, beams=3, length_penalty=0.7)
     assert got == decoded(tokens[:, 0], tokenizer().end_id)
-
-
-@pytest.mark.slow
-def test_words_of_gpt():
-    generator = TextGenerator(model("gpt", num_layers=1), tokenizer("gpt"))
-    whole = generator(["the cat"], 6, seeds=3, **DRAWN)[0]
-    assert whole and whole == whole.strip()
-    assert "".join(generator.stream("the cat", 6, seed=3, **DRAWN)) == whole
 
 
 @pytest.mark.slow

@@ -53,15 +53,6 @@ def test_fine_tuning_by_tokens(encoder, tmp_path):
             tfnlp.finetune("classify", encoder, output=tmp_path / "task", **other)
 
 
-def test_translation_by_tokens(tmp_path):
-    pairs = [(line, line.upper()) for line in LINES[:200]]
-    sizes = dict(num_layers=1, hidden_size=8, num_heads=2, vocab_size=300, steps=4)
-    run = tfnlp.pretrain(
-        "transformer", text=pairs, output=tmp_path / "run", batch_tokens=256, **sizes
-    )
-    assert np.isfinite(run.results["loss"])
-
-
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     small = {name: value for name, value in SMALL.items() if name != "pack"}

@@ -170,15 +170,3 @@ def test_parts_are_those_of_one_call(folder, tmp_path, monkeypatch):
     write(folder, tmp_path / "again.npy")
     assert (tmp_path / "again.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again.npy", "whole.npy"]
-
-
-@pytest.mark.slow
-def test_a_pipeline_that_fails_says_why_and_leaves_nothing(folder, tmp_path, capfd):
-    model = tmp_path / "model"
-    shutil.copytree(backbone("bert", None), model)
-    more = ["--model", model, "--input", folder / "texts.jsonl", "--output", tmp_path / "x.npy"]
-    assert command("embed", *more, "--runner", "SomeRunner")
-    assert "SomeRunner" in capfd.readouterr().err
-    assert command("embed", *more, "--runner", "DirectRunner", "--layer", "9")
-    assert "layer=9 must be from" in capfd.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -1,7 +1,6 @@
 """Training of sentence vectors from files and rows: runs, what they leave, and resume."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
-from tests.support import kill_when_said, start_python
 from tfnlp.data import TaskExample
 from tfnlp.runs.sentence_examples import lesson_of
 
@@ -123,33 +121,6 @@ def test_every_objective_and_every_encoder(kind, objective, tmp_path):
     assert measured == pytest.approx(found.results["metrics"]["spearman"])
     module = tfnlp.load(loaded.export(tmp_path / "module", sentences=True)["module"])
     np.testing.assert_allclose(module(texts(3)), vectors, atol=1e-5)
-
-
-_RUN = """
-import sys
-from tests.cli.toy_tasks import backbone
-from tests.runs.sentence_training_test import FAST, pairs
-import tfnlp
-tfnlp.finetune("embed", str(backbone("bert", None)), pairs(48), dev=pairs(24, 9),
-               output=sys.argv[1], epochs=5, accumulation=2, **FAST)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
-def test_a_killed_run_ends_bit_identical(engine, tmp_path):
-    env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu"}
-    killed = start_python("-c", _RUN, tmp_path / "killed", env=env, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE)  # fmt: skip
-    kill_when_said(killed, "held out", 2)  # after the second evaluation
-    assert any((tmp_path / "killed" / "checkpoints").glob("step-*"))
-    for name in ("killed", "whole"):
-        done = start_python("-c", _RUN, tmp_path / name, env=env, stdout=subprocess.DEVNULL)
-        assert done.wait() == 0
-    a, b = (tfnlp.load(tmp_path / name) for name in ("killed", "whole"))
-    assert a.run["training"] == b.run["training"]
-    for x, y in zip(a.encoder.get_weights(), b.encoder.get_weights(), strict=True):
-        np.testing.assert_array_equal(x, y)
 
 
 def test_what_rows_teach():

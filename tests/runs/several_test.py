@@ -182,26 +182,3 @@ def test_a_search_goes_on_and_passes_over_trials_that_fail(tmp_path, capsys):
 
 def config_of_search(output, count, **more):
     return FinetuneConfig.make(model="m", train="t", output=str(output), search=count, **more)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_a_search_that_is_asked_for_more_goes_on(tmp_path, capsys):
-    pytest.importorskip("optuna")
-    path = tmp_path / "rows.tsv"
-    path.write_text("text\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in ROWS))
-    call = ["finetune", "classify", "--model", BERT, "--train", path, "--max-length", "16"]
-    call += ["--batch-size", "8", "--learning-rate", "1e-3"]  # only the epochs are searched
-    run = tmp_path / "run"
-    assert command(*call, "--search", "2", "--output", run) == 0
-    first = json.loads((run / "study.json").read_text())["trials"]
-    capsys.readouterr()
-    assert command(*call, "--search", "3", "--output", run) == 0
-    out = capsys.readouterr().out
-    assert out.count("has ended before") == 2 and "trial-3 of 3: epochs" in out
-    study = json.loads((run / "study.json").read_text())["trials"]
-    assert study[:2] == first and study[0]["settings"] == {"epochs": 3.0}  # the default
-    best = max(study, key=lambda trial: trial["value"])["trial"]
-    task = tfnlp.load(run)
-    assert task.folder == os.path.join(str(run), best)
-    assert task.config["training"]["learning_rate"] == 1e-3

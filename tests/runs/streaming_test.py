@@ -7,7 +7,6 @@ import weakref
 import pytest
 
 from tfnlp.data import TaskExample
-from tfnlp.families import translation_use
 from tfnlp.runs import task_run
 
 
@@ -40,23 +39,6 @@ def test_tasks(monkeypatch, capsys):
     assert [3, *(row["score"] for row in found)] == [len(text) for text in texts]
     assert run.task_model.parts == [4, 4, 1]
     assert "2 of 9 examples" in capsys.readouterr().err
-
-
-def test_translations(monkeypatch):
-    parts = []
-
-    def translator(texts):
-        parts.append(len(texts))
-        return [text.upper() for text in texts]
-
-    monkeypatch.setattr(translation_use, "_PART", 2)
-    monkeypatch.setattr("tfnlp.hub.Translator", lambda *arguments: translator)
-    loaded = types.SimpleNamespace(decoder=None, tokenizer=None)
-    config = translation_use.PredictTranslation.make(model="m", text=["a", "b", "c"])
-    pieces = translation_use.lines(loaded, config)
-    assert next(pieces) == "A\nB\n" and parts == [2]
-    assert list(pieces) == ["C\n"] and parts == [2, 1]
-    assert translation_use.predict(loaded, config) == ["A", "B", "C"]
 
 
 @pytest.mark.slow

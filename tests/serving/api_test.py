@@ -90,21 +90,6 @@ def test_tasks_are_what_the_module_returns(module_of, kind):
 
 
 @pytest.mark.slow
-def test_masks(module_of):
-    texts = ["the [MASK] sat", "a [MASK] [MASK] ."]
-    direct = tf.saved_model.load(module_of("fill"))(tf.constant(texts))
-    with client_of(module_of("fill")) as client:
-        found = ask(client, "fill", texts)
-    assert [len(one["masks"]) for one in found] == [1, 2]
-    for i, one in enumerate(found):
-        assert one["text"] == direct["text"][i].numpy().decode()
-        for j, mask in enumerate(one["masks"]):
-            np.testing.assert_allclose(
-                [x["probability"] for x in mask], direct["probabilities"][i, j], rtol=1e-4
-            )
-
-
-@pytest.mark.slow
 def test_an_encoder_with_its_preprocessor(module_of):
     path = module_of("bert")
     encoder, preprocess = (hub.load(f"{path}/{name}") for name in ("encoder", "preprocessor"))
