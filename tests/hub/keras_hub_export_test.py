@@ -45,7 +45,6 @@ def made(models, name):
     ids = {token: i for i, token in enumerate(BYTES)}
     tokenizer = {
         "Bert": lambda: models.BertTokenizer(PIECES, lowercase=True),
-        "Roberta": lambda: models.RobertaTokenizer(ids, MERGES),
         "GPT2": lambda: models.GPT2Tokenizer(ids, MERGES),
         "Albert": lambda: models.AlbertTokenizer(sentence_pieces()),
     }[name]()
@@ -62,18 +61,14 @@ def randomized(model):
     return model
 
 
-def classifier(models, name):
-    backbone, preprocessor = made(models, name)
-    kind = getattr(models, f"{name}TextClassifier")
-    return randomized(kind(backbone, num_classes=3, preprocessor=preprocessor))
-
-
 @pytest.fixture(scope="module")
 def exported(models, tmp_path_factory):
     """The tasks, and what a process without keras-hub saw of their exports."""
     folder = tmp_path_factory.mktemp("exported")
     gpt2 = models.GPT2CausalLM(*made(models, "GPT2"))
-    tasks = dict(bert=classifier(models, "Bert"), roberta=classifier(models, "Roberta"), gpt2=gpt2)
+    backbone, preprocessor = made(models, "Bert")
+    bert = models.BertTextClassifier(backbone, num_classes=3, preprocessor=preprocessor)
+    tasks = dict(bert=randomized(bert), gpt2=gpt2)
     for name, task in tasks.items():
         hub.export(task, folder / name, preprocessor=task.preprocessor)
     np.savez(folder / "inputs.npz", texts=TEXTS, others=TEXTS[::-1])
@@ -82,7 +77,7 @@ def exported(models, tmp_path_factory):
     return tasks, dict(np.load(folder / "seen.npz"))
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2"])
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_tasks_without_keras_hub(exported, name):
     tasks, seen = exported
     want = tasks[name].predict(TEXTS, verbose=0)
@@ -92,10 +87,6 @@ def test_tasks_without_keras_hub(exported, name):
         want = tasks[name].predict((TEXTS, TEXTS[::-1]), verbose=0)
         np.testing.assert_allclose(seen[f"{name}_pairs"], want, **CLOSE)
         np.testing.assert_allclose(seen[f"{name}_pairs_served"], want, **CLOSE)
-    assert seen[f"{name}_dropout"] > 1e-3
-    assert len(seen[f"{name}_moved"]) == len(tasks[name].trainable_weights)
-    # Softmax does not see the bias of the keys.
-    assert sum(seen[f"{name}_moved"]) >= len(tasks[name].trainable_weights) - SIZES["num_layers"]
     # keras-hub's cache of words is a table that only grows.
     assert not [x for x in seen[f"{name}_operations"] if "Mutable" in x or "TableInsert" in x]
 

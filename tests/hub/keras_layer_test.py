@@ -7,13 +7,41 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_hub
+import tf_keras
 
-from tests.hub import makers
-from tests.hub.makers import LIBRARIES
 from tfnlp import hub
 
+LIBRARIES = {"tf_keras": (tf_keras, tensorflow_hub.KerasLayer), "keras": (keras, hub.Layer)}
 X = np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)
 CLOSE = dict(rtol=1e-6, atol=1e-6)
+
+
+class Plain(tf.__internal__.tracking.AutoTrackable):
+    """`x [B, 4]` to `tanh(x W - mean)`; a moving mean by hand; a penalty."""
+
+    def __init__(self):
+        super().__init__()
+        rng = np.random.default_rng(0)
+        self.kernel = tf.Variable(rng.normal(0, 0.5, (4, 3)).astype("float32"), name="kernel")
+        self.mean = tf.Variable(tf.zeros(3), trainable=False, name="mean")
+        self.unused = tf.Variable(rng.normal(0, 0.5, 2).astype("float32"), name="unused")
+        # As lists of a plain object: a tf.Module's own are properties, which are not saved.
+        self.variables = [self.kernel, self.mean, self.unused]
+        self.trainable_variables = [self.kernel, self.unused]
+        self.regularization_losses = [
+            tf.function(lambda: tf.reduce_sum(self.kernel**2), input_signature=[]),
+            tf.function(lambda: tf.reduce_sum(tf.abs(self.unused)), input_signature=[]),
+        ]
+        for training in (False, True):
+            x = tf.TensorSpec([None, 4], "float32", name="x")
+            self.__call__.get_concrete_function(x, training=training)
+
+    @tf.function
+    def __call__(self, x, training=False):
+        x = x @ self.kernel
+        if training:
+            self.mean.assign(0.8 * self.mean + 0.2 * tf.reduce_mean(x, axis=0))
+        return tf.tanh(x - self.mean)
 
 
 class Arguments(tf.__internal__.tracking.AutoTrackable):
@@ -52,11 +80,11 @@ class Halves(tf.__internal__.tracking.AutoTrackable):
 def paths(tmp_path_factory):
     """`module`: callable, with a signature; `signature`: nothing but one; `arguments`."""
     folder = tmp_path_factory.mktemp("modules")
-    module, x = makers.Plain(1), tf.TensorSpec([None, 4], "float32", name="x")
+    module, x = Plain(), tf.TensorSpec([None, 4], "float32", name="x")
     served = tf.function(lambda x: {"last": module(x)}).get_concrete_function(x)
     tf.saved_model.save(module, str(folder / "module"), {"serving_default": served})
     kernel = tf.Module()
-    kernel.w = tf.Variable(module.kernels[0])
+    kernel.w = tf.Variable(module.kernel)
     last = tf.function(lambda x: {"last": x @ kernel.w}).get_concrete_function(x)
     tf.saved_model.save(kernel, str(folder / "signature"), {"serving_default": last})
     tf.saved_model.save(Arguments(), str(folder / "arguments"))
