@@ -22,7 +22,6 @@ pytestmark = [
 ]
 
 BERT = golden("bert_google_tf_generated")
-TEXTS = ["the dog", "a cat sat here"]
 
 
 # --- Pairs: both modules appear, or none

@@ -21,19 +21,16 @@ REFUSED = {
         "--batch-size 9 --accumulation 2": "batch of 9 does not divide",
         "--input *.nothing": "*.nothing",
         "--input -": "--input -: standard input is not read",
-        "--learning-rate inf": "--learning-rate inf",
         # What no machine holds is said before anything is built, which would take for ever.
         "--hidden-size 1000000000": "x --hidden-size 1,000,000,000 numbers; this machine has",
         "--batch-size 100000000": "--batch-size 100,000,000 needs 102.4 GB of memory or more",
     },
     f"pretrain gpt --seq-length 16 --vocab-size 320 --hidden-size 16 --num-heads 2 {TOY}": {
         "--vocab-size 100": "vocab_size=100",
-        "--vocab nowhere": "nowhere",
         "--seq-length 100000": "fewer than a window of 100000",
     },
     f"pretrain elmo --units 8 --projection-size 4 --window 5 --samples 50 {TOY}": {
         "--window 5000": "(window)",
-        "--min-count 99999": "min_count=99999",
         "--held-out 2": "held",
     },
     "pretrain word2vec --input train.txt --output out --sample 0 --layout lines --steps 4": {
@@ -42,7 +39,6 @@ REFUSED = {
         "--batch-size 8 --subwords --min-n 7": "--min-n 7 must be at most --max-n 6",
     },
     "pretrain nnlm --input train.txt --output out --layout lines --steps 4": {
-        "--loss nce": "--samples 0 must be at least 1 with --loss nce",
         "--loss hierarchical --samples 5": "--samples 5 is not for --loss hierarchical",
     },
     "pretrain seq2seq --source train.txt --target train.txt --output out --steps 4": {
@@ -59,7 +55,6 @@ REFUSED = {
         "--model {vectors}": "a BERT, a GPT or an ELMo can be",
         "--seeds 1 1": "must be distinct",
         "--metric bleu": "--metric bleu is not among accuracy",
-        "--max-length 4000": "longer than the",
         "--model train.txt": "train.txt is a file of an unknown format",
         "--model damaged": "damaged/config.json is not valid JSON",
         "--model pair/encoder": "pair/encoder is one of the modules in {folder}/pair",
@@ -70,7 +65,6 @@ REFUSED = {
         "--trainable mix": "--trainable is for an ELMo; {bert} is a BERT",
         "--format bilm": "--format bilm is not for a BERT",
         "--fill --seq-length 8": "--seq-length is for the pair",
-        "--fill --weights int8": "--weights is for the pair, not for --fill",
         "--top 3": "--top is for --fill",
     },
     "export --model {elmo} --output out": {
@@ -98,7 +92,6 @@ REFUSED = {
     "evaluate --model {vectors}": {
         "": "is word vectors; give --analogies or --similarity",
         "--analogies pairs.txt": "line 1 has 3 words",
-        "--similarity pairs.txt --model broken.txt": "broken.txt, line 3",
     },
     # Prediction.
     "predict bert --model {bert}": {
@@ -107,16 +100,12 @@ REFUSED = {
         "'a [MASK]' --model task": "task is fine-tuned already",
     },
     "predict gpt --model {gpt} Mary": {
-        "--temperature -1": "temperature=-1.0",
         "--max-new-tokens 600": "48 positions",
-        "--beams 2 --samples 2": "give one of them",
     },
     "predict elmo --model {elmo}": {
-        "": "nothing to do",
         "--word bank --corpus train.txt": "sentences that hold it",
         "--word bank --corpus train.txt 'a river'": "not a word of 'a river'",
         "--word zyx --corpus train.txt --same 'a zyx'": "does not hold the word",
-        "--word a --corpus train.txt --layer top 'a b'": "choose one of word_emb",
         "--hdf5 out.hdf5": "needs --input",
     },
     "predict word2vec --model {vectors}": {
@@ -142,7 +131,6 @@ def folder(tmp_path, monkeypatch):
     vectors = WordVectors(["king", "man"], np.eye(2, dtype="float32"))
     write_word_vectors("vectors.txt", vectors)
     (tmp_path / "pairs.txt").write_text("king man 8\nman king 1\n")
-    (tmp_path / "broken.txt").write_text("2 3\na 1 2 3\nb 1 2\n")
     (tmp_path / "several.txt").write_text("the\nhe said\n")
     (tmp_path / "rows.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
     (tmp_path / "bilm").mkdir()

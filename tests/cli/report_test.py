@@ -221,12 +221,6 @@ def test_commonest_classes_alone_are_pictured():
     assert charts.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
 
 
-def test_without_errors_and_history(tmp_path):
-    examples = [e for e in EXAMPLES["classify"] if e["label"] == e["predicted"]]
-    text = written(tmp_path, "classify", examples=examples, history=None)
-    assert "There are none." in text and len(Page(text).images) == 1
-
-
 @pytest.mark.slow
 def test_failure_leaves_the_older_report(tmp_path):
     before = written(tmp_path, "classify")

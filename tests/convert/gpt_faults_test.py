@@ -98,7 +98,6 @@ def shapes_json(**changes):
         (shapes_json(_0=[31, 24]), "holds 29640 numbers .* asks for 29616"),
         (shapes_json()[:-1], "lists 37 shapes; expected 2 and 12 for each layer"),
         (shapes_json(_8=[24, 96]), r"shape \[24, 96\] for 'h0/mlp/c_fc/w', expected one of 3"),
-        (shapes_json(_2=[24, 72]), r"misshapen 'h0/attn/c_attn/w', found \[24, 72\], expected \[1"),
         (shapes_json(_0=[32, 24.0]), "is no list of shapes"),
         ({"pos": [32, 24]}, "holds a JSON dict; expected an array"),
     ],
@@ -112,9 +111,7 @@ def test_shapes_that_make_no_sense(tmp_path, no_model, shapes, pattern):
     "changes, pattern",
     [
         (dict(n_layer=4), "n_layer=4, but the tensors have 3"),
-        (dict(n_ctx="32"), "n_ctx='32', but the tensors have 32"),
         (dict(n_head=0), "n_head=0"),
-        (dict(ln_eps=-1), "ln_eps=-1"),
     ],
 )
 def test_hparams_of_gpt_that_disagree(tmp_path, no_model, changes, pattern):
@@ -138,34 +135,15 @@ def test_hparams_that_are_absent_or_damaged(tmp_path, no_model):
 
 
 @pytest.mark.parametrize(
-    "changes, pattern",
-    [
-        (dict(n_layer=4), "asks for n_layer=4, but .*model.ckpt holds 3 layers"),
-        (dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
-    ],
-)
-def test_hparams_of_gpt2(tmp_path, no_model, changes, pattern):
-    fails(copied(GPT2, tmp_path, **changes), pattern)
-
-
-@pytest.mark.parametrize(
     "name, changes, pattern",
     [
         (GPT2, dict(n_layer=4), "asks for n_layer=4, but .*model.safetensors holds 3 layers"),
         (GPT2, dict(n_embd=5 * 2**28), r"found \[15, 45\], expected \[1342177280, 4026531840\]"),
-        (GPT2, dict(n_inner=64), r"misshapen '.*c_fc.bias', found \[60\], expected \[64\]"),
         (GPT2, dict(activation_function="swish"), "activation_function='swish'"),
         (GPT2, dict(scale_attn_by_inverse_layer_idx=True), "idx=True"),
-        (GPT2, dict(tie_word_embeddings=False), "tie_word_embeddings=False"),
         (GPT2, dict(model_type="openai-gpt"), "='openai-gpt', but the tensors have .* of 'gpt2'"),
-        (GPT1, dict(model_type="gpt_neo"), "model_type='gpt_neo', but the tensors have"),
     ],
 )
 def test_configurations_of_other_models(tmp_path, no_model, name, changes, pattern):
     folder = write(tmp_path, name, huggingface_arrays(name), config_json(name, **changes))
     fails(folder, f"config.json .*{pattern}|{pattern}")
-
-
-def test_nothing_there(tmp_path, no_model):
-    fails(tmp_path / "params_0.npy", "no folder, file or Tens", FileNotFoundError)
-    fails(golden(GPT2), "vocab x holds no vocabulary; looked for", FileNotFoundError, vocab="x")

@@ -14,10 +14,7 @@ from safetensors.numpy import save_file
 from tests.convert.checkpoints import google_arrays
 from tests.convert.faults import drain, one_line, unreadable
 from tests.fuzz.damage import MEBIBYTE, survives
-from tests.support import golden
 from tfnlp.convert import open_tensors
-
-PREFIX = golden("bert_google_tf_tiny") / "bert_model.ckpt"
 
 
 def fails(path, pattern, error=ValueError):

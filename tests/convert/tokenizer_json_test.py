@@ -81,16 +81,6 @@ def test_bytes_give_the_ids_of_the_library(tmp_path):
     assert pair.tokens == ["<s>", "a", "</s>", "</s>", "b", "</s>"]
 
 
-@pytest.mark.slow
-def test_words_of_gpt(tmp_path):
-    """The library cuts words as BERT does, which is GPT's way for words without apostrophes."""
-    tokens, merges = train_bpe(TEXTS, 600, "gpt")
-    write_gpt_json(str(tmp_path), tokens, merges, of_bytes=False)
-    tokenizer = find_byte_pairs(gpt_tokenizer, tmp_path, None, None, 600, "load_gpt").make()
-    assert (tokenizer.kind, tokenizer.vocabulary) == ("gpt", tokens)
-    assert_same_ids(tokenizer, tmp_path / "tokenizer.json", ["The cat sat .", "a b", ""])
-
-
 def normalizer(**changes):
     return {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, **changes}
 

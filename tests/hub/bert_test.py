@@ -4,7 +4,6 @@ import pathlib
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.hub import bert_toy
 from tests.support import run_python
@@ -86,16 +85,6 @@ def test_it_trains_without_tfnlp(exported):
     np.testing.assert_allclose(seen["regularization"], [0.1 * (kernel**2).sum()], rtol=1e-5)
     np.testing.assert_allclose(seen["again"], seen["outputs/default"], atol=1e-6)
     assert (folder / "again/preprocessor/assets/vocab.txt").exists()
-
-
-def test_encoder_without_pooler_or_heads(tmp_path):
-    encoder = bert_toy.encoder(pooler=False)
-    hub.export_bert(tmp_path, encoder, bert_toy.tokenizer(), seq_length=8)
-    loaded = tf.saved_model.load(str(tmp_path / "encoder"))
-    inputs = {n: tf.ones((1, 4), "int32") for n in encoder.input}
-    outputs = loaded(inputs)
-    assert "pooled_output" not in outputs and not hasattr(loaded, "mlm")
-    np.testing.assert_array_equal(outputs["default"], outputs["sequence_output"])
 
 
 def test_vocabulary_and_model_must_agree(tmp_path):

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tests.cli.toy_tasks import backbone
 from tests.support import golden, run_python
-from tfnlp import hub, models
+from tfnlp import hub
 from tfnlp.convert import load_bert, load_gpt
 from tfnlp.families import FAMILIES
 from tfnlp.hub.modules.task_files import write_task_files
@@ -232,29 +232,6 @@ def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path):
     plain = [list(x["probabilities"].values()) for x in predicted(made, texts)]
     served = module.signatures["serving_default"](text=tf.constant(texts))
     assert 1e-5 < np.abs(served["probabilities"] - plain).max() < atol
-
-
-@pytest.mark.long
-def test_frozen_features_are_in_the_graph(backbones, tmp_path):
-    loaded = backbones["bert"]
-    features, count, size, mix = loaded.family.fitting.features(loaded, "sum-all")
-    spec = TaskSpec(task="classify", labels=("no", "yes"), max_length=12)
-    model = models.feature_task("class", count, size, mix=mix, num_classes=2, units=8)
-    made = hub.TaskModel(spec, loaded.family.fitting.reader(loaded), model, features)
-    graphs = Graphs(onnx=tmp_path / "x.onnx")
-    hub.export_fine_tuned(tmp_path / "m", made, weights="int8", graphs=graphs)
-    module = tf.saved_model.load(str(tmp_path / "m"))
-    texts = ["the dog ran home", "a cat"]
-    want = [list(x["probabilities"].values()) for x in predicted(made, texts)]
-    got = module({"text": tf.constant(texts)})["probabilities"]
-    np.testing.assert_allclose(got, want, atol=0.05)
-    packed = loaded.family.fitting.reader(loaded)
-    ids, _, _ = packed.read([tf.constant(texts)])
-    inputs = packed.pack(ids, 12)
-    session = onnxruntime.InferenceSession(tmp_path / "x.onnx")
-    given = {x.name: inputs[x.name].numpy() for x in session.get_inputs()}
-    (found,) = session.run(["probabilities"], given)
-    np.testing.assert_allclose(found, want, atol=0.05)
 
 
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(backbones, tmp_path, monkeypatch):

@@ -168,6 +168,7 @@ def test_what_can_be_tuned_has_gradients(written, used, name):
     assert sum(g is not None for g in gradients) == len(gradients) > 0
 
 
+@pytest.mark.long
 def test_where_nothing_but_tensorflow_is(written):
     """A gradient that was not saved is not there, and the operations of tensorflow_text are those
     that importing it registers."""

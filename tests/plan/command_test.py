@@ -87,18 +87,6 @@ def test_table_of_a_batch(fake_engines, capsys, tmp_path):
     assert result["all_reduce_bytes"] == 2 * 4 * result["parameters"] * 7 // 8
 
 
-def test_tables_of_steps_that_are_bound_by_memory_or_do_not_fit(fake_engines, capsys):
-    for batch, *said in (
-        (10, "memory: 200 FLOP/byte", "12.21 ms a step"),  # 10e9 / 819e9
-        (15, "OUT OF MEMORY: 16.00 GiB, available are 15.75 GiB"),
-        (128, "OUT OF MEMORY: at least 129.00 GiB"),
-    ):
-        assert tfnlp("--batch", batch, "--topology", "v5e:1x1") == 0
-        out = capsys.readouterr().out.partition("\n\n")[0]
-        assert all(text in out for text in said)
-        assert ("ms a step" in out) == (batch < 128)
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -6,7 +6,6 @@ import pathlib
 import resource
 import shutil
 import sys
-import zipfile
 
 import numpy as np
 import pytest
@@ -89,20 +88,6 @@ class TestDownload:
         for a, b in zip(loaded, tfnlp.load("hf://org/pickle").encoder.get_weights(), strict=True):
             np.testing.assert_array_equal(a, b)
         assert tfnlp.load("hf://org/gpt2").family.name == "gpt"
-
-    @pytest.mark.slow
-    def test_presets(self, hub, tmp_path):
-        """A folder that keras-hub wrote is downloaded whole; keras-hub itself downloads, too."""
-        pytest.importorskip("keras_hub")
-        with zipfile.ZipFile(golden("keras_hub/bert.zip")) as packed:
-            packed.extractall(tmp_path / "preset")
-        hub.put("org/preset", files_in(tmp_path / "preset"))
-        assert tfnlp.load("keras_hub:hf://org/preset").family.name == "bert"
-        loaded = tfnlp.load("hf://org/preset")
-        assert loaded.family.name == "bert" and loaded.path == "hf://org/preset"
-        expected = tfnlp.load(tmp_path / "preset").encoder.get_weights()
-        for a, b in zip(loaded.encoder.get_weights(), expected, strict=True):
-            np.testing.assert_array_equal(a, b)
 
     @pytest.mark.slow
     def test_runs_and_modules(self, hub, made, capsys):

@@ -2,8 +2,6 @@
 
 import pathlib
 
-import pytest
-
 from tfnlp.data import TaggedSentence, TaskExample
 from tfnlp.families.use_config import ColumnConfig
 from tfnlp.runs.finetune_examples import read_examples, say_cut, say_labels, shown_source
@@ -50,10 +48,9 @@ def test_texts_that_are_cut(capsys):
     assert not capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a[1].tsv", "?.tsv"])
-def test_how_sources_are_named(name, tmp_path):
-    (tmp_path / name).write_text("")
-    path = tmp_path / name
+def test_how_sources_are_named(tmp_path):
+    path = tmp_path / "a[1].tsv"
+    path.write_text("")
     for source, shown in (
         (str(path), str(path)),
         (path, str(path)),

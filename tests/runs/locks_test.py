@@ -17,7 +17,6 @@ from tests.training.toy import ToyBatches, toy_trainer
 @pytest.mark.parametrize(
     "arguments",
     [
-        "pretrain word2vec --input missing.txt --restart",
         "pretrain bert --input missing.txt --restart",
         "finetune classify --model missing --train missing.txt --seeds 1 2 --restart",
         "finetune fill --model missing --train missing.txt --restart",

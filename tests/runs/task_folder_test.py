@@ -73,13 +73,9 @@ def test_results_that_were_changed_are_refused(run):
     [
         ("model", "t5"),
         ("spec.task", "guess"),
-        ("spec.labels", "no yes"),
         ("features", "first"),
         ("head.dropout", 2),
-        ("head.lm_dropout", 0.1),
         ("backbone.kind", "word2vec"),
-        ("backbone.saved", 0),
-        ("backbone.lowercase", "no"),
         ("backbone.arguments.hidden_size", "8"),
         ("backbone.arguments.vocab_size", 10**9),
     ],
