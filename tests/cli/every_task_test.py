@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 # an ELMo have heads of their own.
 CROSSED = {
     "bert": [name for name in TASKS if name not in ("classify", "tag")],  # as "pair" and "crf"
-    "elmo": ["choose", "answer"],
-    "gpt": ["similarity", "choose", "answer"],
+    "elmo": ["choose", "roles", "answer"],
+    "gpt": ["similarity", "choose", "roles", "answer"],
     "roberta": ["answer"],
 }
 IN_LONG = {"albert": ["answer"], "distilbert": ["answer"], "electra": ["pair"]}

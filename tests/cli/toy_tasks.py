@@ -62,6 +62,7 @@ def write_toys(folder):
         rows = [_tagged(text().split() * (5 if i == 0 else 1)) for i in numbers]
         table("tag", part, rows)
         files["crf", part] = files["tag", part]
+        table("roles", part, roles(count, seed=count))
         path = folder / f"{part}.json"
         contexts = [" ".join(text() for _ in range(1 + 5 * (i % 3))) + "." for i in range(count)]
         path.write_text(json.dumps(_squad(contexts, unanswerable=part)), encoding="utf-8")
@@ -86,6 +87,19 @@ def _tagged(words):
     return {"words": words, "tags": tags}
 
 
+def roles(count, seed):
+    """Sentences of which the word before the predicate is A0 and the one after it A1."""
+    rng, found = np.random.default_rng(seed), []
+    for number in range(count):
+        size = 20 if number == 0 else rng.integers(3, 9)  # the first is read in windows
+        words = rng.choice(" ".join(TEXTS).split(), size).tolist()
+        place = int(rng.integers(1, size - 1))
+        tags = ["O"] * size
+        tags[place - 1 : place + 2] = ["A0", "V", "A1"]
+        found.append({"words": words, "predicate": place, "tags": tags})
+    return found
+
+
 def _squad(contexts, unanswerable):
     paragraphs = []
     for i, context in enumerate(contexts):
@@ -105,6 +119,7 @@ TASKS = {
     "choose": ("choose", []),
     "tag": ("tag", ["--max-length", "12", "--stride", "5"]),
     "crf": ("tag", ["--max-length", "12", "--stride", "5", "--crf"]),
+    "roles": ("roles", ["--max-length", "16", "--stride", "5"]),
     "answer": (
         "answer",
         ["--max-length", "24", "--stride", "6", "--max-question", "8", "--max-answer", "5"],
@@ -180,6 +195,9 @@ def inputs_of(name, dev):
     rows = [json.loads(line) for line in dev.read_text().splitlines()]
     if name in ("tag", "crf"):
         return {"text": [" ".join(row["words"]) for row in rows]}
+    if name == "roles":
+        texts = [" ".join(row["words"]) for row in rows]
+        return {"text": texts, "predicate": [row["predicate"] for row in rows]}
     columns = {
         "classify": {"text": "sentence"},
         "pair": {"text_a": "premise", "text_b": "hypothesis"},
@@ -195,7 +213,7 @@ SERVED = {
     "labels": ("labels", "probabilities"),
     "similarity": ("score",),
     "choose": ("choice", "probabilities"),
-    **dict.fromkeys(("tag", "crf"), ("tags", "probabilities")),
+    **dict.fromkeys(("tag", "crf", "roles"), ("tags", "probabilities")),
     "answer": ("answer", "score", "scores"),
 }
 
@@ -207,7 +225,12 @@ def assert_served(name, said, predictions):
             want, found = prediction[key], said[key][i]
             if isinstance(want, dict):
                 want = list(want.values())
-            if isinstance(want, list) and name in ("labels", "tag", "crf"):  # batches are padded
+            if isinstance(want, list) and name in (
+                "labels",
+                "tag",
+                "crf",
+                "roles",
+            ):  # batches are padded
                 assert key == "probabilities" or not any(found[len(want) :])
                 found = found[: len(want)]
             if key in ("label", "labels", "choice", "tags", "answer"):

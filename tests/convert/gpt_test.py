@@ -110,18 +110,6 @@ def test_published_shapes_are_the_published_model(tmp_path):
     assert list(tensors.shapes.values()) == [tuple(shape) for shape in shapes]
 
 
-def test_arguments_pass_through(originals):
-    converted = load_gpt(
-        golden(GPT2), dropout=0.2, attention_dropout=0.0, seq_length=16, dtype="mixed_bfloat16"
-    )
-    for config, rates in ((originals[GPT2].config, (0.1, 0.1)), (converted.config, (0.2, 0.0))):
-        assert (config["dropout"], config["attention_dropout"]) == rates
-    block = converted.encoder.get_layer("layer_2")
-    assert block.dropout == 0.2 and block.attention_dropout == 0.0
-    assert converted.encoder.output["sequence_output"].dtype == "bfloat16"
-    assert converted.pretrainer.output["lm_logits"].shape[:2] == (None, 16)
-
-
 def test_huggingface_values_are_read(tmp_path):
     changes = dict(
         resid_pdrop=0.25, attn_pdrop=0, embd_pdrop=0.5, layer_norm_epsilon=0.125,

@@ -156,19 +156,6 @@ def test_strings_to_vectors_in_one_module(exported):
     assert_seen(seen, "mlm", mlm)
 
 
-def test_text_module_is_trained_from_strings(exported):
-    folder, models_, inputs, _ = exported
-    module = tf.saved_model.load(str(folder / "text"))
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(module(tf.constant(inputs["text"]), training=True)["pooled_output"])
-    gradients = tape.gradient(loss, module.trainable_variables)
-    assert len(gradients) == len(models_["encoder"].trainable_variables)
-    assert all(np.abs(tf.convert_to_tensor(g)).max() > 0 for g in gradients)
-    # The encoder's weights are the module's and the sub-object's.
-    shared = {id(v) for v in module.encoder.variables}
-    assert {id(v) for v in module.variables} <= shared
-
-
 def structures():
     a, b = keras.Input((3,), name="a"), keras.Input((2,), name="class")
     dense = keras.layers.Dense(2, name="dense")

@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import resource
 import shutil
 import sys
 
@@ -152,17 +151,6 @@ class TestRefused:
         says = "^hf://org/name is not complete in the cache .*, and http://127.0.0.1:9 can't be"
         with pytest.raises(OSError, match=says):
             tfnlp.load("hf://org/name")
-
-    def test_full_disk(self, hub, bert, tmp_path):
-        hub.put("org/name", bert)
-        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (len(bert["model.safetensors"]) // 2, hard))
-        try:
-            with pytest.raises(OSError, match="hf/hub can't be written: File too large"):
-                fetch("hf://org/name", lambda files, _: ["model.safetensors"])
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        assert not list(tmp_path.glob("hf/hub/*/blobs/*"))
 
     def test_without_the_package(self, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "huggingface_hub", None)

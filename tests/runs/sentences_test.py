@@ -242,12 +242,3 @@ def test_files_that_can_not_be_read(model, tmp_path, capsys, name, content, more
     assert command(*given, *more) == 1
     assert said in error(capsys)
     assert os.listdir(tmp_path) == [name]  # nothing half-written
-
-
-def test_exports_of_sentences_that_are_refused(model, tmp_path):
-    loaded = tfnlp.load(model)
-    for more, said in (({"fill": True}, "`fill`"), ({"seq_length": 10**6}, "longer than")):
-        with pytest.raises(ValueError, match=said):
-            loaded.export(tmp_path / "other", sentences=True, **more)
-    with pytest.raises(ValueError, match="`pooling` is for `sentences`"):
-        loaded.export(tmp_path / "other", pooling="max")
