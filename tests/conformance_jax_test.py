@@ -4,36 +4,11 @@ import numpy as np
 import pytest
 
 from tests.conformance_calls import arrays, built, cotangents, rng_of
+from tests.conformance_table import table
 from tests.conformance_values import COMPARED, differentiated, same_draws
 from tests.support import QUICK_JAX, start_python
 
 pytestmark = pytest.mark.timeout(1800)
-# One row of each kind of computation; the others take longer.
-SAMPLE = {
-    "SkipGramLoss",
-    "HierarchicalSoftmax",
-    "SampledSoftmax training",
-    "LayerNorm",
-    "TokenEmbedding reverse",
-    "MultiHeadAttention cache masked",
-    "TransformerBlock post-norm gelu",
-    "TransformerBlock dropout",
-    "AttentionLSTM input feeding training",
-    "MaskedLMHead",
-    "CharCNN",
-    "ProjectedLSTM everything training",
-    "ScalarMix layer norm",
-    "CRF",
-}
-
-
-def table(rows):
-    """A test of each row, slow or long."""
-    marked = [
-        pytest.param(row, marks=getattr(pytest.mark, "slow" if row.name in SAMPLE else "long"))
-        for row in rows
-    ]
-    return pytest.mark.parametrize("row", marked, ids=[row.name.replace(" ", "-") for row in rows])
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +47,7 @@ def assert_close(found, expected, tolerance=2e-5):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-@table(COMPARED)
+@table(COMPARED, sampled=True)
 def test_outputs_and_gradients_are_those_of_tensorflow(row, in_jax):
     rng = rng_of(row)
     layer, inputs = built(row, rng)
@@ -89,7 +64,7 @@ def test_outputs_and_gradients_are_those_of_tensorflow(row, in_jax):
         np.testing.assert_allclose(found[name] / size, gradient / size, atol=2e-5, err_msg=name)
 
 
-@table(COMPARED)
+@table(COMPARED, sampled=True)
 def test_bf16_policy(row, in_jax):
     assert tuple(str(dtype) for dtype in in_jax("bf16 dtype")) == row.bf16
     layer, inputs = built(row, rng_of(row))

@@ -1,5 +1,7 @@
 """Tiny instances of every layer, one `Row` each, for `conformance_test.py`."""
 
+import pytest
+
 from tests.conformance_attention import ATTENTION_ROWS, DOT_ROW, DROPOUT_ROWS
 from tests.conformance_row import (
     Array,
@@ -321,3 +323,27 @@ DRAWING = [
     ),
     *DROPOUT_ROWS,
 ]
+
+# A row of each kind of computation, for what takes long to compile.
+SAMPLE = {
+    "SkipGramLoss",
+    "SampledSoftmax training",
+    "MultiHeadAttention cache masked",
+    "TransformerBlock post-norm gelu",
+    "AttentionLSTM input feeding training",
+    "CharCNN",
+    "ProjectedLSTM everything training",
+    "CRF",
+}
+
+
+def table(rows, sampled=False):
+    """A test of each row; if `sampled`, slow for the rows of the sample and long for the others."""
+
+    def marks(row):
+        if not sampled:
+            return ()
+        return pytest.mark.slow if row.name in SAMPLE else pytest.mark.long
+
+    marked = [pytest.param(row, marks=marks(row), id=row.name.replace(" ", "-")) for row in rows]
+    return pytest.mark.parametrize("row", marked)

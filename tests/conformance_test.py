@@ -21,17 +21,11 @@ from tests.conformance_calls import (
     lengthened,
     rng_of,
 )
-from tests.conformance_row import (
-    B,
-)
-from tests.conformance_table import LEARNING, ROWS, UNWEIGHTED
+from tests.conformance_row import B
+from tests.conformance_table import LEARNING, ROWS, UNWEIGHTED, table
 from tfnlp import layers
 
 CALM = [row for row in UNWEIGHTED if not row.options.get("training")]  # that draw no numbers
-
-
-def table(rows=ROWS):
-    return pytest.mark.parametrize("row", rows, ids=[row.name.replace(" ", "-") for row in rows])
 
 
 class Instance:
@@ -121,8 +115,7 @@ def test_keras_file_round_trip(row, made, tmp_path):
     assert_close(loaded(made.inputs), made.outputs, 1e-6)
 
 
-@pytest.mark.slow
-@table()
+@table(ROWS, sampled=True)
 def test_xla_equals_eager(row, made):
     def run(inputs):
         if row.xla_gradient:
@@ -133,9 +126,9 @@ def test_xla_equals_eager(row, made):
     assert_close(compiled(made.inputs), run(made.inputs), 2e-5)
 
 
-@table()
+@table(ROWS)
 @pytest.mark.parametrize(
-    "kind, error", [("bfloat16", 0.03), pytest.param("float16", 0.004, marks=pytest.mark.slow)]
+    "kind, error", [("bfloat16", 0.03), pytest.param("float16", 0.004, marks=pytest.mark.long)]
 )
 def test_16_bit_policies(row, made, kind, error):
     half, _ = built(row, rng_of(row), dtype=f"mixed_{kind}")
@@ -180,8 +173,7 @@ def traced(row, layer, shapes):
     )
 
 
-@pytest.mark.slow
-@table()
+@table(ROWS, sampled=True)
 def test_static_shapes_stay_static(row, made):
     shapes = [tuple(y.shape) for y in made.outputs]
     symbols = {n: keras.Input(batch_shape=s.shape, dtype=s.dtype) for n, s in row.inputs.items()}
@@ -191,8 +183,7 @@ def test_static_shapes_stay_static(row, made):
         assert tuple(y.shape) == (None if shape[0] == B else shape[0], *shape[1:])
 
 
-@table([row for row in ROWS if row.time])
-@pytest.mark.slow
+@table([row for row in ROWS if row.time], sampled=True)
 def test_unknown_length(row, made):
     assert_close(made.model(made.inputs), made.outputs)
     shapes = {n: [None, *s.shape[1:]] for n, s in row.inputs.items()}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 
 def run_demo(script, folder, **settings):
@@ -27,6 +27,7 @@ def run_demo(script, folder, **settings):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_bert(tmp_path):
     shown = run_demo("demo.sh", tmp_path, STEPS="20")
     assert "nearest to: The robin sang in the tree." in shown
@@ -36,6 +37,7 @@ def test_bert(tmp_path):
         assert str(tmp_path / name) in shown
 
 
+@pytest.mark.long
 def test_elmo(tmp_path):
     shown = run_demo("demo_elmo.sh", tmp_path, EPOCHS="0.02")
     assert "full softmax, after" in shown
@@ -44,6 +46,7 @@ def test_elmo(tmp_path):
     assert (tmp_path / "elmo/curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.long
 def test_gpt(tmp_path):
     shown = run_demo("demo_gpt.sh", tmp_path, EPOCHS="0.04")
     assert "a token" in shown and "Mary opened the door" in shown
@@ -51,6 +54,7 @@ def test_gpt(tmp_path):
     assert (tmp_path / "gpt/curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_files_of_the_package(tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(ROOT / "tfnlp", tree / "tfnlp", ignore=shutil.ignore_patterns("__pycache__"))

@@ -200,6 +200,19 @@ ALIKE = {
 table = pytest.mark.parametrize(
     "name", [pytest.param(x, marks=pytest.mark.slow) if x in ALIKE else x for x in MODELS]
 )
+# A model of each kind, for what takes long.
+SAMPLE = ("bert tag crf", "electra", "elmo", "features tag crf", "seq2seq general", "word2vec")
+
+
+def sampled(names):
+    """A test of each model: a slow one of the models of the sample, a long one of the others."""
+    return pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param(x, marks=pytest.mark.slow if x in SAMPLE else pytest.mark.long)
+            for x in names
+        ],
+    )
 
 
 def made(name):
@@ -230,8 +243,7 @@ def case(name, known):
     return known[name]
 
 
-@pytest.mark.slow
-@table
+@sampled(MODELS)
 def test_keras_file_round_trip(case, tmp_path):
     model, inputs, want = case
     model.save(tmp_path / "model.keras")
@@ -279,8 +291,7 @@ def test_dropout_only_while_training(name, case):
 
 
 # 0.10 of the pooled output was seen in bfloat16 on a CPU with AVX2 alone.
-@pytest.mark.slow
-@table
+@sampled(MODELS)
 def test_bfloat16_is_near_float32(name, case):
     model, inputs, want = case
     half = MODELS[name][0](dtype="mixed_bfloat16")

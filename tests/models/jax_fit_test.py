@@ -5,28 +5,12 @@ import keras
 import numpy as np
 import pytest
 
+from tests.models.conformance_test import sampled
 from tests.models.keras_fit import MODELS, made, predicted
 from tests.support import QUICK_JAX, start_python
 
 pytestmark = pytest.mark.timeout(1800)
-# A model of each kind; the others take longer.
-SAMPLE = (
-    "bert",
-    "gpt2",
-    "elmo",
-    "seq2seq general",
-    "word2vec",
-    "nnlm nce",
-    "bert tag crf",
-    "siamese",
-)
-table = pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in SAMPLE else pytest.mark.long)
-        for name in MODELS
-    ],
-)
+table = sampled(MODELS)
 
 
 @pytest.fixture(scope="module")

@@ -34,20 +34,26 @@ def differences():
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
-def test_the_same_training(engine):
+def assert_same(found):
     """With dropout, which draws the same masks again."""
-    code = "import json; from tests.training import remat_test as test; "
-    code += "print(json.dumps(test.differences()))"
-    env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu"}
-    found = run_python(code, env=env, folder=ROOT).stdout.splitlines()[-1]
-    for name, run in json.loads(found).items():
+    for name, run in found.items():
         losses, again = run["losses"]
         assert len(set(losses)) == len(losses) > 1
         np.testing.assert_allclose(again, losses, rtol=2e-6, err_msg=name)
         assert run["weights"] < 2e-6, name
+
+
+@pytest.mark.slow
+def test_the_same_training():
+    assert_same(differences())
+
+
+@pytest.mark.long
+def test_the_same_training_in_jax():
+    code = "import json; from tests.training import remat_test as test; "
+    code += "print(json.dumps(test.differences()))"
+    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    assert_same(json.loads(run_python(code, env=env, folder=ROOT).stdout.splitlines()[-1]))
 
 
 def test_an_unknown_kind_is_refused():
