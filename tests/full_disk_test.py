@@ -3,17 +3,14 @@
 A limit on the size of files fails the same writes as a full disk does.
 """
 
-import gzip
 import os
 import resource
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.support import run_python
-from tfnlp import convert, hub, models, pictures
-from tfnlp.convert.word_vectors import WordVectors, write_word_vectors
+from tfnlp import convert, hub, models
 from tfnlp.data.shards.folder import Folder
 from tfnlp.files import WriteError, written_whole
 from tfnlp.text.lines import write_text
@@ -41,19 +38,6 @@ def text(path, _):
     write_text(path, "a line\n" * 2000)
 
 
-def compressed(path, _):
-    with written_whole(path) as partial, gzip.open(partial, "wb") as file:
-        file.write(np.random.default_rng(0).bytes(20_000))
-
-
-def vectors(path, _):
-    write_word_vectors(path, WordVectors(["a", "b"], np.ones([2, 2000], "f4")), "word2vec")
-
-
-def picture(path, _):
-    pictures.plot_attention(np.eye(4)[None], list("abcd"), path, "title")
-
-
 def examples(path, _):
     Folder(os.path.dirname(path)).write_records(os.path.basename(path), [bytes(3000)] * 3)
 
@@ -77,7 +61,7 @@ def elmo(path, _):
 
 @pytest.mark.parametrize(
     "write",
-    [text, compressed, vectors, picture, examples, huggingface, saved_model, checkpoint, elmo],
+    [text, examples, huggingface, saved_model, checkpoint, elmo],
     ids=lambda write: write.__name__,
 )  # fmt: skip
 def test_each_writer_names_the_file_and_leaves_nothing(tmp_path, bert, full, write):

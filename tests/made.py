@@ -132,11 +132,11 @@ class Made:
     @property
     def _texts(self) -> pathlib.Path:
         if self.family in TRANSLATORS:
-            return _once(self.folder / "pairs", _write_pairs)
-        return _once(self.folder / "texts", _write_texts)
+            return once(self.folder / "pairs", _write_pairs)
+        return once(self.folder / "texts", _write_texts)
 
     def _part(self, name: str, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
-        return _once(self.folder / self.family / name, make)
+        return once(self.folder / self.family / name, make)
 
 
 def options(settings: dict[str, Any]) -> list[Any]:
@@ -148,7 +148,7 @@ def options(settings: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _once(path: pathlib.Path, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
+def once(path: pathlib.Path, make: Callable[[pathlib.Path], Any]) -> pathlib.Path:
     """Return a path that `make(path)` has written, in this process or in another one."""
     done = path.with_name(f"{path.name}.done")
     if not done.exists():

@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from tfnlp import books
 from tfnlp.data import read_documents, split_documents
 
 LINES = "The rain fell.\nIt was cold.\n\nNight came.\nShe slept.\nHe left.\n"
@@ -135,12 +134,3 @@ def test_split_errors():
             split_documents([["A.", "B."]], fraction, 0)
     with pytest.raises(ValueError, match="hold 1 sentence"):
         split_documents([["A."]], 0.1, 0)
-
-
-def test_the_book_by_its_name():
-    documents = list(read_documents("book:the_secret_garden"))
-    assert documents == list(read_documents(books.path()))
-    assert documents[0] == ["THE SECRET GARDEN"]
-    assert documents[1][:2] == ["CHAPTER I", "THERE IS NO ONE LEFT"]
-    with pytest.raises(ValueError, match="no book 'x'; choose from the_secret_garden"):
-        read_documents("book:x")

@@ -7,36 +7,19 @@ import threading
 
 import pytest
 
-from tests.data.examples_support import contents, make, write_corpus
+from tests.data.examples_support import contents, make
 
 pytest.importorskip("apache_beam")
 distributed = pytest.importorskip("distributed")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_pieces():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfnlp.runs.examples.CHUNK", 300)
-        yield
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
         yield cluster
-
-
-def on_cluster(cluster, model, corpus, folder):
-    options = f"--dask_client_address={cluster.scheduler_address} --dask_npartitions=4"
-    return make(model, corpus, folder, "--runner", RUNNER, f"--pipeline-options={options}")
 
 
 def kill_workers(cluster, folder, prefixes, killed, end):
@@ -57,24 +40,19 @@ def kill_workers(cluster, folder, prefixes, killed, end):
                 break
 
 
-def test_a_cluster_writes_the_same_bytes(cluster, corpus, tmp_path):
-    make("gpt", corpus, tmp_path / "direct")
-    on_cluster(cluster, "gpt", corpus, tmp_path / "cluster")
-    assert contents(tmp_path / "cluster") == contents(tmp_path / "direct")
-
-
-@pytest.mark.long
-def test_killed_workers_are_replaced_and_the_bytes_are_the_same(cluster, corpus, tmp_path):
-    make("bert", corpus, tmp_path / "direct")
+def test_killed_workers_are_replaced_and_the_bytes_are_the_same(
+    cluster, corpus, examples_of, tmp_path
+):
     folder, killed, end = tmp_path / "cluster", [], threading.Event()
     folder.mkdir()
     arguments = (cluster, folder, ("piece-", "train-"), killed, end)
     killer = threading.Thread(target=kill_workers, args=arguments, daemon=True)
     killer.start()
     try:
-        on_cluster(cluster, "bert", corpus, folder)
+        options = f"--dask_client_address={cluster.scheduler_address} --dask_npartitions=4"
+        make("bert", corpus, folder, "--runner", RUNNER, f"--pipeline-options={options}")
     finally:
         end.set()
         killer.join()
     assert killed == [("piece-", True, False), ("train-", True, False)]
-    assert contents(folder) == contents(tmp_path / "direct")
+    assert contents(folder) == contents(examples_of("bert")[0])

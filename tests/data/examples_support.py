@@ -2,12 +2,15 @@
 
 import gzip
 import json
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 
+from tests.cli.command import tfnlp
 from tfnlp.cli import examples, parse
 from tfnlp.data import (
+    PairShards,
     SentencePairs,
     TokenizedCorpus,
     TokenWindows,
@@ -22,8 +25,18 @@ WORDS = "the a dog cat river mountain unbelievable walking walked sees crosses o
 SEED = 3
 
 
+def small_pieces():
+    """A context in which texts are tokenized in pieces of 600 characters."""
+    return mock.patch("tfnlp.runs.examples.CHUNK", 600)
+
+
+def files_of(folder):
+    return [str(folder / name) for name in ("a.txt", "b.txt.gz", "c.txt", "d.txt")]
+
+
 def write_corpus(folder):
     """Four files: sentences a line, prose in gzip, documents of one sentence, and no text."""
+    folder.mkdir()
     rng = np.random.default_rng(0)
 
     def sentence():
@@ -42,7 +55,6 @@ def write_corpus(folder):
         file.write(prose)
     (folder / "c.txt").write_text("\n\n".join(sentence() for _ in range(30)))
     (folder / "d.txt").write_text("\n")
-    return [str(folder / name) for name in ("a.txt", "b.txt.gz", "c.txt", "d.txt")]
 
 
 def command(model, files, output, *flags):
@@ -55,9 +67,21 @@ def command(model, files, output, *flags):
 def make(*arguments):
     """Makes examples in this process; returns the manifest."""
     options = parse(["tfnlp", "examples", *map(str, command(*arguments))])
-    examples.run(options)
+    with small_pieces():
+        examples.run(options)
     with open(f"{options.output}/manifest.json") as file:
         return json.load(file)
+
+
+def by_command(*arguments):
+    """The exit code of `tfnlp examples` with these arguments of `command`."""
+    with small_pieces():
+        return tfnlp("examples", *command(*arguments))
+
+
+def bert_shards(folder, **arguments):
+    tokenizer = WordPieceTokenizer(read_vocabulary(folder / "vocab.txt"))
+    return PairShards(folder, tokenizer, **{"batch_size": 4, "max_predictions": 6, **arguments})
 
 
 def from_text(model, folder, documents, valid=None, held_out=0.05, **arguments):

@@ -3,7 +3,6 @@ import pytest
 
 from tests.text.characters_test import reference
 from tfnlp.data import LanguageModelCorpus
-from tfnlp.text import train_words
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "the", "cat", "."]
 DOCUMENTS = [["the cat ran .", "The  naïve\tcat"], ["cats ran", ". ."]]
@@ -54,22 +53,6 @@ def test_special_words_may_stand_anywhere():
 def test_what_has_no_words_is_dropped():
     documents = [[" "], ["a b", "", "b"], [], ["  ", ""], ["a"], [" "]]
     check(build(iter(documents)), [["a b", "b"], ["a"]])
-
-
-def test_random_documents():
-    rng = np.random.default_rng(0)
-    words = [f"w{i}" for i in range(300)]
-    documents = [
-        [" ".join(rng.choice(words, rng.integers(1, 9))) for _ in range(rng.integers(1, 6))]
-        for _ in range(300)
-    ]
-    vocabulary = train_words((s for d in documents for s in d), max_size=100)
-    corpus = build(documents, vocabulary)
-    assert corpus.lexicon[:100] == vocabulary and corpus.vocab_size == 100
-    text = " ".join(" ".join(document) for document in documents).split()
-    new = dict.fromkeys(word for word in text if word not in vocabulary)
-    assert corpus.lexicon[100:] == list(new)
-    check(corpus, documents)
 
 
 def test_held_out_text_shares_the_lexicon():

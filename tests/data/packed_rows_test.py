@@ -5,7 +5,7 @@ import pytest
 
 from tests.data.synthetic import as_numpy, make_corpus, unmasked
 from tfnlp.data import MaskedDocuments, PackedDocuments, PackedPairs, SentencePairs
-from tfnlp.data.pretraining.packed_rows import PackedRows, cut_documents, first_fit
+from tfnlp.data.pretraining.packed_rows import cut_documents, first_fit
 
 END, CLS, SEP, PAD = 0, 2, 3, 0
 
@@ -33,11 +33,6 @@ def test_first_fit(count, space, near):
     order, starts = first_fit(lengths, space, near)
     rows = [sorted(part.tolist()) for part in np.split(order, starts[1:-1])]
     assert rows == fitted_one_by_one(lengths.tolist(), space, near)
-
-
-def test_short_sequences_leave_few_places_empty():
-    lengths = np.random.default_rng(0).integers(8, 129, 5000)
-    assert lengths.sum() / (PackedRows(lengths, 128).count * 128) > 0.98
 
 
 def test_long_documents_are_cut():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.synthetic import WordTokenizer, make_corpus, make_pairs, places
-from tfnlp.data import SentencePairs, TokenizedCorpus
+from tfnlp.data import SentencePairs
 from tfnlp.data.pretraining.pair_sampling import draw_pairs, truncate
 
 WALK = {"seq_length": 64, "short_seq_prob": 0.1, "seed": 0, "epoch": 0}
@@ -41,27 +41,6 @@ def test_b_follows_a_or_comes_from_another_document(longest, seq_length):
     assert np.isin(whole[:, :4], starts).all()
     if longest == 40 and seq_length == 64:  # the conditions above were not empty
         assert (~cut).sum() > 20 and (follows & ~cut).sum() > 10 and (gap[follows] > 0).sum() > 20
-
-
-def test_true_next_sentences_touch_before_cutting():
-    # Every sentence has 10 tokens and half of the space is 30, so a cut never reaches the border
-    # sentences: A's last and B's first sentence must be neighbours.
-    tokens = np.arange(12_000, dtype=np.int32) + 5
-    corpus = TokenizedCorpus(tokens, np.arange(1201) * 10, np.arange(31) * 40)
-    tokenizer = WordTokenizer(vocab_size=12_005)
-    pairs = SentencePairs(corpus, tokenizer, batch_size=8, seq_length=64)
-    rows = pairs.plan(0)
-    true = rows[rows[:, 4] == 0]
-    np.testing.assert_array_equal((true[:, 1] - 1) // 10 + 1, true[:, 2] // 10)
-
-
-def test_random_partners_fill_the_space():
-    pairs = make_pairs([200] * 20, longest=10, short_seq_prob=0.0)
-    rows = pairs.plan(0)
-    random = rows[rows[:, 4] == 1]
-    length = (random[:, 1] - random[:, 0]) + (random[:, 3] - random[:, 2])
-    # Less only where the partner's document or A's own ended.
-    assert (length == 61).mean() > 0.9
 
 
 def test_plans_are_shuffled():
@@ -166,11 +145,8 @@ def test_a_single_document_is_warned_of_once():
     ("arguments", "message"),
     [
         ({"seq_length": 7}, "seq_length"),
-        ({"max_predictions": 0}, "max_predictions"),
         ({"max_predictions": 65}, "max_predictions"),
-        ({"short_seq_prob": -0.1}, "short_seq_prob"),
         ({"short_seq_prob": 1.1}, "short_seq_prob"),
-        ({"seed": -1}, "seed"),
         ({"seed": 2**31}, "seed"),
         ({"second": "other"}, "second"),
         ({"second": "swapped", "document_sizes": [1] * 20}, "corpus"),

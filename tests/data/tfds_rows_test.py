@@ -118,13 +118,6 @@ def test_tfds_first_string_feature_where_none_is_called_text():
     assert sorted(read_documents("tfds:tfnlp_reviews")) == [["Bad.", "Sad."], ["Good!"]]
 
 
-def test_tfds_beside_files(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("Rain fell.\nIt was cold.\n")
-    documents = list(read_documents([path, "tfds:tfnlp_reviews:test"]))
-    assert documents[0] == ["Rain fell.", "It was cold."] and len(documents) == 3
-
-
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
@@ -140,8 +133,3 @@ def test_tfds_errors_come_at_once_in_one_line(source, error, message):
     with pytest.raises(error, match=message) as caught:
         read_documents(source)
     assert "\n" not in str(caught.value)
-
-
-def test_tfds_bytes_that_are_no_text():
-    with pytest.raises(ValueError, match="tfds:tfnlp_bytes: example [01] is not UTF-8 text"):
-        list(read_documents("tfds:tfnlp_bytes"))

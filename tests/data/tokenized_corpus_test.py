@@ -41,10 +41,3 @@ def test_build_drops_what_has_no_tokens():
 def test_build_needs_a_token(documents):
     with pytest.raises(ValueError, match="corpus"):
         TokenizedCorpus.build(documents, WordTokenizer(["a"]), progress=False)
-
-
-def test_progress_is_shown_on_stderr_alone(capfd):
-    for progress in (False, True):
-        TokenizedCorpus.build([["a"] * 10], WordTokenizer(["a"]), progress=progress)
-        out, err = capfd.readouterr()
-        assert ("10 sentences" in err) == progress and not out

@@ -83,7 +83,7 @@ FEW = ("bert", "openai gpt2", "elmo")
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=() if name in FEW else pytest.mark.slow) for name in CASES]
+    params=[pytest.param(name, marks=() if name in FEW else pytest.mark.long) for name in CASES]
 )
 def case(request, tmp_path):
     make, name, load = CASES[request.param]

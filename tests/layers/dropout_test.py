@@ -67,10 +67,3 @@ def test_off_at_inference_and_at_rate_zero():
     np.testing.assert_array_equal(Dropout(0.5)(x), x)
     np.testing.assert_array_equal(Dropout(0.0)(x, training=True), x)
     assert Dropout(0.0).variables == [] and len(Dropout(0.1).variables) == 1
-
-
-def test_config_round_trip():
-    layer = Dropout(0.25, seed=3)
-    copy = Dropout.from_config(layer.get_config())
-    x = np.ones((9, 9), "float32")
-    np.testing.assert_array_equal(layer(x, training=True), copy(x, training=True))

@@ -28,20 +28,6 @@ def test_reverse_is_the_tied_projection(lead):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_tied_table_collects_both_gradients():
-    layer, table = built(TokenEmbedding(7, 4), (2, 3))
-    ids, targets = np.array([[1, 1, 5]]), np.array([[2, 0, 5]])
-    with tf.GradientTape() as tape:
-        logits = layer(layer(ids), reverse=True)  # [1, 3, 7]
-        loss = tf.reduce_sum(tf.gather(logits, targets, batch_dims=2))
-    got = tf.convert_to_tensor(tape.gradient(loss, layer.embeddings.value))
-    expected = np.zeros_like(table)
-    for i, j in zip(ids[0], targets[0], strict=True):  # loss = sum of E[i] . E[j]
-        expected[i] += table[j]
-        expected[j] += table[i]
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
-
-
 def test_positions():
     layer, table = built(PositionEmbedding(6), (2, 4, 3))
     x = np.zeros((2, 4, 3), "float32")

@@ -1,12 +1,10 @@
-"""The loss of GloVe against a loop over cells, and its training against updates in numpy."""
+"""The loss of GloVe against a loop over cells."""
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from tests.layers.reference import randomize
-from tfnlp import models, tasks, training
-from tfnlp.data import CooccurrenceBatches, Cooccurrences
+from tfnlp import models, tasks
 from tfnlp.layers import GloVeLoss
 
 V, D, B, X_MAX, ALPHA = 9, 4, 6, 10.0, 0.6
@@ -58,46 +56,11 @@ def test_losses_and_gradients_are_those_of_the_cells():
         np.testing.assert_allclose(tf.convert_to_tensor(gradient), want[name], rtol=1e-4, atol=1e-5)
 
 
-def make_cells():
-    """All cells of a matrix that vectors of the width D can nearly give, and padding in batches."""
-    rng = np.random.default_rng(2)
-    rows, columns = (a.ravel().astype("int32") for a in np.indices((V, V)))
-    vectors = rng.standard_normal((2, V, D))
-    values = np.exp((vectors[0] @ vectors[1].T).ravel()).astype("float32")
-    return Cooccurrences(rows, columns, values)
-
-
-def trained(steps, optimizer, batch_size=1, rate=0.05):
-    keras.utils.set_random_seed(4)
-    model = models.glove(V, D, X_MAX, ALPHA)
-    before = [w.numpy().astype("float64") for w in model.weights]
-    batches = CooccurrenceBatches(make_cells(), batch_size=batch_size, seed=1)
-    trainer = training.Trainer(
-        tasks.GloVe(model), optimizer, rate, loss_scale=float(batch_size), clip_norm=None,
-        steps_per_call=5,
-    )  # fmt: skip
-    trainer.fit(batches, steps, progress=False)
-    return trainer, batches, before
-
-
-def test_cell_by_cell_it_is_adagrad_as_in_the_paper():
-    trainer, batches, before = trained(200, training.Adagrad())
-    table, kernel, bias, context_bias = before
-    w = {"kernel": kernel, "bias": bias, "context_bias": context_bias}
-    sums = {name: np.ones(value.shape) for name, value in {**w, "table": table}.items()}
-
-    def update(name, array, row, gradient):
-        sums[name][row] += gradient**2
-        array[row] -= 0.05 * gradient / np.sqrt(sums[name][row])
-
-    for step in range(200):
-        cell = batches.batch(step)
-        i, j, x = (cell[name][0] for name in ("input_word_ids", "context_ids", "counts"))
-        slope, _ = slope_and_loss(table[i], w, i, j, float(x))
-        gradients = 2 * slope * kernel[j], 2 * slope * table[i]
-        update("table", table, i, gradients[0])
-        update("kernel", kernel, j, gradients[1])
-        update("bias", bias, i, 2 * slope)
-        update("context_bias", context_bias, j, 2 * slope)
-    for got, want in zip(trainer.task.model.weights, before, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-5)
+def test_the_task_sums_over_cells_and_counts_those_that_are_no_padding():
+    x = cells()
+    batch = {"input_word_ids": x["word_ids"], **{n: x[n] for n in ("context_ids", "counts")}}
+    task = tasks.GloVe(models.glove(V, D, X_MAX, ALPHA))
+    losses = task.model(batch)["losses"]
+    assert losses.shape == (B,) and float(task.targets(batch)["cells"]) == B - 1
+    total = task.losses(batch, {"losses": losses})["cells"]
+    np.testing.assert_allclose(total, np.sum(losses), rtol=1e-6)

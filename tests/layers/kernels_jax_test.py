@@ -6,7 +6,6 @@ import pytest
 
 from tests.support import run_python
 
-pytestmark = pytest.mark.slow
 JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
 
 _KERNELS = """
@@ -161,6 +160,7 @@ def test_programs_for_a_tpu_have_other_forms_of_some_layers():
     run_python(_TARGETS, env=JAX)
 
 
+@pytest.mark.slow
 def test_values_and_gradients():
     run_python(_KERNELS, env=JAX)
 
@@ -224,5 +224,6 @@ for name, (settings, inputs) in CALLS.items():
 """
 
 
+@pytest.mark.long
 def test_attention_in_blocks_on_a_tpu_and_whole_elsewhere():
     run_python(_ATTENTION, env=JAX)

@@ -138,7 +138,7 @@ print(*(needed(mode) for mode in ("none", "blocks", "full")))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_memory_on_jax():
     """Of six blocks the activations of one are there at a time, and the inputs of all."""
     found = run_python(_MEMORY, env={"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"})

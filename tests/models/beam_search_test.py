@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.models.gpt_reference import log_softmax, next_logits, padded, sequences, talkative
-from tfnlp.models import GPTDecoder, beam_search, generate
+from tfnlp.models import GPTDecoder, beam_search
 
 PAD = 4
 
@@ -116,17 +116,3 @@ def test_a_beam_is_what_plain_python_keeps(model, alpha):
             np.testing.assert_allclose(scores[row], [s for s, _ in want], rtol=1e-4)
             lengths |= {len(y) for y in got}
     assert {1, 4} <= lengths
-
-
-def test_one_beam_is_greedy(model):
-    rows = sequences((4, 1, 6), seed=3, vocab_size=11)
-    likely = int(next_logits(model)(rows[1]).argmax())
-    for stop_ids in ((), (likely,)):
-        tokens, scores = search(model, rows, 3, 1, stop_ids=stop_ids)
-        greedy = generate(
-            GPTDecoder(model), *prompts(rows), 3, stop_ids=stop_ids, pad_id=PAD
-        ).numpy()
-        assert [row[0] for row in tokens] == greedy.tolist()
-        for prompt, row, found in zip(rows, tokens, scores, strict=True):
-            want = LogP(model, prompt).all(cut(row[0], stop_ids))
-            np.testing.assert_allclose(found, [want], rtol=1e-4)

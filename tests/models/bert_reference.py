@@ -34,26 +34,42 @@ def small(rng, **kwargs):
     return randomized(bert(**{**SMALL, **kwargs}), rng)
 
 
-def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4):
-    """`x_0 = LN(E[ids] + P + S[types])`, `x_l = block_l(x_{l-1})`, `tanh(W x_L[CLS] + b)`."""
-    w = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
+def weights(model):
+    return {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
+
+
+def masked_lm_logits(hidden, inputs, model, activation="gelu", epsilon=1e-12):
+    """`E head(x_L[positions]) + b`."""
+    w = weights(model)
+    head = reference.inside(w, "masked_lm_head")
+    hidden = np.asarray(hidden, "float64")
+    made = reference.masked_lm_head(
+        hidden, inputs["masked_lm_positions"], head, activation, epsilon
+    )
+    return made @ w["token_embedding/embeddings"].T + w["masked_lm_bias/bias"]
+
+
+def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4, positions=None):
+    """`x_0 = LN(E[ids] + P[positions] + S[types])`, `x_l = block_l(x_{l-1})`, and the pooler."""
+    w = weights(model)
 
     def part(name):
         return reference.inside(w, name)
 
     ids, types = inputs["input_word_ids"], inputs["input_type_ids"]
+    if positions is None:
+        positions = slice(ids.shape[1])
     x = (
         part("token_embedding")["embeddings"][ids]
-        + part("position_embedding")["embeddings"][: ids.shape[1]]
+        + part("position_embedding")["embeddings"][positions]
     )
     if part("segment_embedding"):
         x = x + part("segment_embedding")["embeddings"][types]
     layers = [reference.layer_norm(x, part("embedding_norm"), epsilon)]
-    while part(f"layer_{len(layers) - 1}"):
-        weights = part(f"layer_{len(layers) - 1}")
-        mask = inputs["input_mask"].astype(bool)
+    mask = inputs["input_mask"].astype(bool)
+    while block := part(f"layer_{len(layers) - 1}"):
         layers.append(
-            reference.block(layers[-1], weights, num_heads, activation, epsilon=epsilon, mask=mask)
+            reference.block(layers[-1], block, num_heads, activation, epsilon=epsilon, mask=mask)
         )
     pooled = None
     if part("pooler"):

@@ -26,27 +26,12 @@ def test_formula(activation, epsilon):
     np.testing.assert_allclose(outputs["pooled_output"], pooled, **CLOSE)
 
 
-def test_names_and_shapes_of_inputs_and_outputs():
+def test_lengths_may_be_given():
     model = bert_pretrainer(bert(**SMALL, seq_length=T), max_predictions=P)
-    assert {k: (v.shape, v.dtype) for k, v in model.input.items()} == {
-        "input_word_ids": ((None, T), "int32"),
-        "input_mask": ((None, T), "int32"),
-        "input_type_ids": ((None, T), "int32"),
-        "masked_lm_positions": ((None, P), "int32"),
-    }
-    outputs = dict(model.output)
-    layers = outputs.pop("encoder_outputs")
-    assert [y.shape for y in layers] == [(None, T, 16)] * 3
-    assert {k: v.shape for k, v in outputs.items()} == {
-        "sequence_output": (None, T, 16),
-        "embedding_output": (None, T, 16),
-        "pooled_output": (None, 16),
-        "mlm_logits": (None, P, V),
-        "next_sentence_logits": (None, 2),
-    }
-    anything = bert_pretrainer(bert(**SMALL))
-    assert anything.output["mlm_logits"].shape == (None, None, V)
-    assert anything.output["sequence_output"].shape == (None, None, 16)
+    shapes = [model.input[name].shape for name in ("input_word_ids", "masked_lm_positions")]
+    assert shapes == [(None, T), (None, P)]
+    assert model.output["sequence_output"].shape == (None, T, 16)
+    assert model.output["mlm_logits"].shape == (None, P, V)
 
 
 def test_parts_can_be_left_out():

@@ -198,7 +198,7 @@ ALIKE = {
     "seq2seq additive", "transformer pre-norm", "unpacked class", "word2vec nce",
 }  # fmt: skip
 table = pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=pytest.mark.slow) if x in ALIKE else x for x in MODELS]
+    "name", [pytest.param(x, marks=pytest.mark.long) if x in ALIKE else x for x in MODELS]
 )
 # A model of each kind, for what takes long.
 SAMPLE = ("bert tag crf", "electra", "elmo", "features tag crf", "seq2seq general", "word2vec")

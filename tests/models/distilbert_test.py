@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
 
-from tests.layers import reference
-from tests.models.bert_reference import CLOSE, SMALL, batch, bert_reference, randomized
+from tests.models.bert_reference import (
+    CLOSE,
+    SMALL,
+    batch,
+    bert_reference,
+    masked_lm_logits,
+    randomized,
+)
 from tfnlp import models
 from tfnlp.models.distilbert import teacher_layers
 
@@ -27,11 +33,7 @@ def test_formula():
     got = [outputs["embedding_output"], *outputs["encoder_outputs"]]
     for one, expected in zip(got, layers, strict=True):
         np.testing.assert_allclose(np.asarray(one)[real], expected[real], **CLOSE)
-    w = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
-    hidden = reference.masked_lm_head(
-        layers[-1], inputs["masked_lm_positions"], reference.inside(w, "masked_lm_head")
-    )
-    logits = hidden @ w["token_embedding/embeddings"].T + w["masked_lm_bias/bias"]
+    logits = masked_lm_logits(layers[-1], inputs, model)
     np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
 
 

@@ -5,7 +5,18 @@ import numpy as np
 import pytest
 
 from tests.layers import reference
-from tests.models.bert_reference import CLOSE, LENGTHS, B, P, T, V, batch, randomized
+from tests.models.bert_reference import (
+    CLOSE,
+    LENGTHS,
+    B,
+    P,
+    T,
+    V,
+    batch,
+    masked_lm_logits,
+    randomized,
+    weights,
+)
 from tfnlp import models
 
 SMALL = dict(
@@ -59,17 +70,13 @@ def discriminated(w, hidden):
     return reference.dense(inner, reference.inside(head, "logit"))[..., 0]
 
 
-def by_path(model):
-    return {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
-
-
 @pytest.mark.parametrize("embedding_size", [6, 16])
 def test_encoder_and_discriminator(embedding_size):
     rng = np.random.default_rng(0)
     encoder = models.electra(**{**SMALL, "embedding_size": embedding_size})
     model = randomized(models.electra_discriminator(encoder), rng)
     inputs = batch(rng)
-    w = by_path(model)
+    w = weights(model)
     assert ("embedding_projection/kernel" in w) == (embedding_size != 16)
     layers, outputs = encoded(w, inputs), model(inputs)
     real = inputs["input_mask"].astype(bool)
@@ -86,14 +93,12 @@ def test_encoder_and_discriminator(embedding_size):
 def test_pretraining_formula():
     rng = np.random.default_rng(1)
     model = randomized(models.electra_pretrainer(models.electra(**SMALL), 0.5), rng)
-    inputs, w = masked_batch(rng), by_path(model)
+    inputs, w = masked_batch(rng), weights(model)
     outputs = model(inputs)
 
     hidden = encoded(w, inputs, "generator_", heads=2)[-1]
     assert hidden.shape == (B, T, 8)
-    head = reference.inside(w, "masked_lm_head")
-    hidden = reference.masked_lm_head(hidden, inputs["masked_lm_positions"], head)
-    logits = hidden @ w["token_embedding/embeddings"].T + w["masked_lm_bias/bias"]
+    logits = masked_lm_logits(hidden, inputs, model)
     np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
 
     # The layer's own test says that it samples; here it is asked once more for what it drew.

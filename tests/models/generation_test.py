@@ -161,24 +161,6 @@ def test_the_loop_ends_when_all_rows_have(pre):
     assert (more.numpy() == 5).all() and len(steps) == 1
 
 
-@pytest.mark.slow
-def test_tensors_as_settings_change_nothing(pre, drawn, greedily):
-    decoder = GPTDecoder(pre[0])
-    scalar = [tf.TensorSpec([], d) for d in ("int32", "float32", "int32", "float32")]
-
-    @tf.function(input_signature=[*SIGNATURE, *scalar])
-    def run(ids, mask, seeds, count, temperature, top_k, top_p):
-        settings = dict(temperature=temperature, top_k=top_k, top_p=top_p)
-        return generate(decoder, ids, mask, count, seeds=seeds, stop_ids=(1,), **settings)
-
-    got = run(*prompts(), SEEDS, NEW, *DRAWN.values())
-    np.testing.assert_array_equal(got, ended(drawn[1].tolist(), (1,), 0))
-    got = run(*prompts(), SEEDS, NEW, 0.0, 0, 1.0)
-    np.testing.assert_array_equal(got, ended(greedily[1].tolist(), (1,), 0))
-    got = run(*prompts(), SEEDS, 2, *DRAWN.values())
-    np.testing.assert_array_equal(got, ended(drawn[1].tolist(), (1,), 0)[:, :2])
-
-
 def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):
     model = pre[0]
     encoder = gpt(**reference.SMALL, norm_first=True, seq_length=4)
@@ -186,23 +168,6 @@ def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):
     for other in (encoder, gpt_pretrainer(encoder)):
         got = generate(GPTDecoder(other), *prompts(), 2)
         np.testing.assert_array_equal(got, greedily[1][:, :2])
-
-
-@pytest.mark.slow
-def test_bf16():
-    model = reference.small(norm_first=True, dtype="bfloat16")
-    decoder, (ids, mask) = GPTDecoder(model), prompts()
-    state = start(decoder, ids, mask, 3)
-    assert {part.dtype for part in state["cache"]} == {tf.bfloat16}
-    assert state["logits"].dtype == tf.float32
-    logits = next_logits(model)
-    want = np.stack([logits(row) for row in ROWS])
-    np.testing.assert_allclose(state["logits"], want, atol=0.05 * np.abs(want).max())
-    tokens, state = advance(decoder, state, 3, seeds=SEEDS, temperature=0.7)
-    tokens = tokens.numpy()
-    assert (0 <= tokens).all() and (tokens < V).all()
-    want = np.stack([logits(row + new.tolist()) for row, new in zip(ROWS, tokens, strict=True)])
-    np.testing.assert_allclose(state["logits"], want, atol=0.05 * np.abs(want).max())
 
 
 def test_rows_beyond_the_vocabulary_are_never_given(pre):

@@ -126,16 +126,6 @@ def masked(batch, places):
     return {**batch, **{f"masked_lm_{key}": x.astype(types[key]) for key, x in found.items()}}
 
 
-def test_loss_and_gradients_of_a_masked_language_model():
-    together, alone = masked_pair()
-    tasks = [
-        BertPretraining(models.bert_pretrainer(encoder, next_sentence=False))
-        for encoder in pair("roberta")
-    ]
-    tasks[1].model.set_weights(tasks[0].model.get_weights())
-    assert_same_step(tasks, together, alone)
-
-
 def masked_pair():
     """The same masks and answers in packed rows and in rows of a sequence each."""
     batch = packed_rows()

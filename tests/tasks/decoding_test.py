@@ -125,18 +125,6 @@ def test_no_answer_beyond_the_threshold(null, threshold):
     assert got["answer"][1] == b"" and got["score"][1] == 1.0
 
 
-def test_answers_without_words():
-    spans = {
-        **dict.fromkeys(("starts", "ends"), tf.fill([1, KEPT], -1)),
-        "scores": tf.fill([1, KEPT], -2e9),
-        "null": tf.constant([0.0]),
-    }
-    nothing = tf.zeros([0], "int64")
-    got = answers(spans, tf.constant([" "]), nothing, nothing, True)
-    assert got["answer"].numpy().tolist() == [b""] and got["score"].numpy().tolist() == [1.0]
-    assert got["null_score"].numpy()[0] > 1e8
-
-
 BIO = ("O", "B-A", "I-A", "B-B", "I-B")
 
 

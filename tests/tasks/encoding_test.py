@@ -93,26 +93,6 @@ def test_gold_answers_come_back(kind, monkeypatch):
     assert whole > 10 and outside > 5
 
 
-def test_words_are_cut_out_of_their_contexts(monkeypatch):
-    monkeypatch.setattr(encoding, "_CHUNK", 4)
-    examples = questions(np.random.default_rng(1), 11)
-    spec = TaskSpec("answer", max_length=14, stride=2, max_question=6)
-    together, rows = encode("elmo", spec, examples)
-    for number, example in enumerate(examples):
-        first, last = together.splits[number : number + 2]
-        data = example.context.encode()
-        words = [
-            data[i:j].decode()
-            for i, j in zip(together.starts[first:last], together.ends[first:last], strict=True)
-        ]
-        assert "".join(words) == example.context.replace(" ", "")
-        # ELMo reads exactly these words.
-        for window in np.flatnonzero(together.row == number):
-            numbers = together.inputs["input_word_ids"][window]
-            for word, place in zip(together.windows["token_word"][window], numbers, strict=True):
-                assert word < 0 or rows.words[place] == words[word - first]
-
-
 def sentences(rng, count):
     tags = ("O", "B-A", "I-A", "B-NEW")
     return [

@@ -136,19 +136,6 @@ def test_the_best_threshold_is_that_of_a_full_search(seed):
         assert chosen == pytest.approx(max(reached))
 
 
-def test_known_thresholds():
-    # Answering a (odds -3) wins 1, b (-1) loses 1, c (2) wins 1, d (5) loses 1; none wins 2.
-    golds = {"a": ["x"], "b": [], "c": ["y"], "d": []}
-    predicted = {"a": "x", "b": "x", "c": "y", "d": "y"}
-    odds = {"a": -3.0, "b": -1.0, "c": 2.0, "d": 5.0}
-    values = squad.answers(golds, predicted, odds, threshold=-1.0)
-    assert (values["best_exact"], values["best_exact_thresh"]) == (75.0, -3.0)
-    assert (values["exact_match"], values["NoAns_exact"], values["HasAns_exact"]) == (50, 50, 50)
-    wrong = dict.fromkeys(predicted, "z")
-    values = squad.answers(golds, wrong, odds)
-    assert (values["best_f1"], values["best_f1_thresh"]) == (50.0, 0.0)  # answer nothing
-
-
 @pytest.mark.parametrize(
     "threshold, wanted", [(-3.0, -2.5), (-1.0, -0.75), (-0.5, 0.0), (2.0, 2.5), (0.5, 1.0)]
 )

@@ -34,18 +34,14 @@ def test_output_sequences_and_config(arguments, output, sequences):
     [
         ({"task": "guess"}, "task"),
         ({"task": "classify"}, "labels"),
-        ({"task": "labels"}, "labels"),
         ({"task": "labels", "labels": ("a", "b"), "thresholds": (0.5,)}, "thresholds"),
         ({"task": "tag", "labels": ("O",)}, "labels"),
         ({"task": "similarity", "texts": 3}, "texts"),
-        ({"task": "similarity", "both_orders": True}, "texts"),
         ({"task": "similarity", "crf": 1.0}, "crf"),
         ({"task": "choose", "choices": 1}, "choices"),
         ({"task": "similarity", "max_length": 3}, "max_length=3 must be at least 4$"),
         ({"task": "answer", "max_length": 67}, "max_length=67 must be at least 68"),
         ({"task": "answer", "stride": 0}, "stride"),
-        ({"task": "answer", "max_question": 0}, "max_question"),
-        ({"task": "answer", "max_answer": 0}, "max_answer"),
     ],
 )
 def test_values_that_do_not_fit(arguments, name):

@@ -89,16 +89,6 @@ def test_rank_correlation_equals_gensims(files):
     assert (got.seen, got.asked) == (7, 8)
 
 
-def test_ties_share_their_ranks():
-    """Spearman is Pearson of ranks; equal values have the mean of their ranks."""
-    angles = np.array([0, 0.1, 0.2, 0.5, 0.5, 1.2])
-    table = np.stack([np.cos(angles), np.sin(angles)], 1).astype("float32")
-    vectors = WordVectors(list("abcdef"), table)
-    pairs = [("a", w, s) for w, s in zip("bcdef", [5, 5, 3, 4, 1], strict=True)]
-    ranks = np.array([[4.5, 4.5, 2, 3, 1], [5, 4, 2.5, 2.5, 1]])
-    assert rate_pairs(vectors, pairs).spearman == pytest.approx(np.corrcoef(ranks)[0, 1])
-
-
 def test_subwords_leave_no_pair_out(files):
     subwords = Subwords(np.random.default_rng(1).standard_normal((50, 8)).astype("float32"))
     assert rate_pairs(make_vectors(subwords=subwords), files[1]).seen == 8

@@ -86,13 +86,6 @@ def test_static_shape():
     np.testing.assert_array_equal(any_rank(tf.constant([["ab"]])), [[reference("ab", 5)]])
 
 
-def test_python_strings_and_arrays():
-    expected = [reference("ab"), reference("<S>")]
-    for words in (["ab", "<S>"], np.array(["ab", "<S>"]), np.array([b"ab", b"<S>"], object)):
-        assert character_ids(words).numpy().tolist() == expected
-    assert character_ids([]).shape == [0, 50]
-
-
 @pytest.mark.parametrize("words", [[1, 2], tf.ragged.constant([["a"], []])])
 def test_what_is_no_dense_tensor_of_strings(words):
     with pytest.raises((ValueError, TypeError)):

@@ -1,7 +1,6 @@
 import functools
 import json
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -19,7 +18,6 @@ def published():
     return gpt_tokenizer(reference.published("gpt1"))
 
 
-@pytest.mark.slow
 def test_equals_openais_encoder():
     items = json.loads(golden("tokenizer_golden.json").read_text(encoding="utf-8"))["items"]
     texts = [item["text"] for item in items]
@@ -34,20 +32,6 @@ def test_attributes():
     assert tokenizer.vocab_size == 40478 and tokenizer.unk_id == 0
     assert tokenizer.end_id == 40477 and tokens[40477] == "\n</w>"
     assert tokenizer.vocabulary == tokens and tokenizer.merges == merges
-
-
-def test_words_against_plain_python():
-    tokens, merges = reference.published("gpt1")
-    rng = np.random.default_rng(0)
-    words = ["".join(rng.choice(list("etaoinshrdluéœ博"), n)) for n in range(1, 40)] * 2
-    words += [t.removesuffix("</w>") for t in tokens[1000:40000:97] if t.endswith("</w>")]
-    words = [word for word in words if word.isalpha() and word.isascii() or "é" in word]
-    ids = {token: i for i, token in enumerate(tokens)}
-    expected = [
-        [ids.get(s, 0) for s in reference.merge([*word[:-1], word[-1] + "</w>"], merges)]
-        for word in words
-    ]
-    assert published().tokenize(words).to_list() == expected
 
 
 def test_small_vocabulary():

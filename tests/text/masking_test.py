@@ -149,28 +149,6 @@ def words_of(ids, maskable):
     return words
 
 
-@pytest.mark.parametrize("rate, max_predictions", [(0.15, 20), (0.15, 3), (0.5, 40), (0.03, 1)])
-def test_whole_words(rate, max_predictions):
-    ids, maskable = batch(np.random.default_rng(5), rows=300)
-    maskable &= np.random.default_rng(6).random(maskable.shape) > 0.05  # gaps inside words
-    options = dict(rate=rate, max_predictions=max_predictions)
-    out = mask(ids, maskable, is_continuation=tf.constant(CONTINUES), **options)
-    chosen = check(out, ids, maskable, max_predictions)
-    several = 0
-    for row in range(len(ids)):
-        words = words_of(ids[row], maskable[row])
-        count = int(maskable[row].sum())
-        budget = min(max_predictions, max(1, round(count * rate))) if count else 0
-        left = budget - chosen[row].sum()
-        assert left >= 0
-        for word in words:
-            parts = chosen[row, word]
-            assert parts.all() or not parts.any()
-            assert parts.all() or len(word) > left  # no further word would fit
-            several += parts.all() and len(word) > 1
-    assert several > 0 or max_predictions == 1
-
-
 def test_whole_words_equal_one_by_one():
     """The rounds of the graph against a plain loop over the words in the drawn order."""
     from tfnlp.text import masking

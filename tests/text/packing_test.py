@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tfnlp.text import pack_segments
 from tfnlp.text.strings import join_rows
@@ -51,18 +50,6 @@ def test_equals_plain_python(count, length, separators):
     for index, name in enumerate(NAMES):
         assert packed[name].dtype == tf.int32 and packed[name].shape == [200, length]
         np.testing.assert_array_equal(packed[name], [row[index] for row in rows], name)
-
-
-def test_equals_tensorflow_text():
-    rng = np.random.default_rng(0)
-    segments = [ragged(s) for s in random_segments(rng, 300, 2, 30)]
-    trimmed = tf_text.RoundRobinTrimmer(max_seq_length=29).trim(segments)
-    ids, types = tf_text.combine_segments(trimmed, CLS, SEP)
-    ids, mask = tf_text.pad_model_inputs(ids, 32, pad_value=PAD)
-    types, _ = tf_text.pad_model_inputs(types, 32)
-    packed = pack_segments(segments, 32, CLS, SEP, PAD)
-    for name, expected in zip(NAMES, (ids, mask, types), strict=True):
-        np.testing.assert_array_equal(packed[name], expected, name)
 
 
 def test_words_are_merged():

@@ -84,7 +84,7 @@ RANDOM = dict(task=dict(dropout=0.3, num_samples=5), keep=99)
 
 
 @pytest.mark.slow
-def test_run_resumed_from_any_step_ends_as_if_it_had_not_stopped(tmp_path):
+def test_run_resumed_from_a_step_ends_as_if_it_had_not_stopped(tmp_path):
     # Dropout, sampled words, and the end of an epoch on the way.
     steps = toy_windows().steps_per_epoch + 3
     trainer = toy_trainer(directory=tmp_path / "whole", **RANDOM)
@@ -92,7 +92,7 @@ def test_run_resumed_from_any_step_ends_as_if_it_had_not_stopped(tmp_path):
     end = state(trainer)
     assert np.abs(end).max() > 0.1
     resumed = toy_trainer(directory=tmp_path / "resumed", **RANDOM)
-    for step in range(1, steps):
+    for step in (1, steps - 4, steps - 1):
         shutil.rmtree(tmp_path / "resumed", ignore_errors=True)
         name = f"checkpoints/step-{step:010d}"
         shutil.copytree(tmp_path / "whole" / name, tmp_path / "resumed" / name)
@@ -100,8 +100,3 @@ def test_run_resumed_from_any_step_ends_as_if_it_had_not_stopped(tmp_path):
         np.testing.assert_array_equal(state(resumed), end)
         assert_same(weights(resumed), weights(trainer))
         assert again.train == history.train and again.validation == history.validation
-
-    other = toy_trainer(directory=tmp_path / "whole", task=dict(batch_size=4, **RANDOM["task"]))
-    with pytest.warns(UserWarning, match="cannot be read"):
-        with pytest.raises(ValueError, match="other sizes"):
-            other.restore()

@@ -3,12 +3,10 @@
 import gc
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
 
 from tests.training.mixed_batches_test import data_of, task_of
-from tests.training.toy import two_replicas
 from tfnlp import training
 from tfnlp.tasks.forward import forward
 from tfnlp.tasks.graph_memory import freed_after_tracing
@@ -20,30 +18,15 @@ def graphs():
     return sum(isinstance(found, FuncGraph) for found in gc.get_objects())
 
 
-def trained(strategy=None, **arguments):
-    strategy = strategy or training.default_strategy()
-    with strategy.scope():
-        task = task_of("class")
-    trainer = training.Trainer(task, training.AdamW(), 1e-3, strategy=strategy, **arguments)
-    trainer.fit(data_of("class", mixed=True), 2, progress=False)
-    return task.model
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"accumulation": 4},
-        pytest.param({}, marks=pytest.mark.slow),
-        pytest.param({"strategy": two_replicas}, marks=pytest.mark.slow),
-    ],
-)
-def test_a_training_and_its_predictions_leave_no_graph(arguments):
-    arguments = {name: x() if callable(x) else x for name, x in arguments.items()}
+def test_a_training_and_its_predictions_leave_no_graph():
     before = graphs()
-    model = trained(**arguments)
+    task = task_of("class")
+    trainer = training.Trainer(task, training.AdamW(), 1e-3, accumulation=4)
+    trainer.fit(data_of("class", mixed=True), 2, progress=False)
+    model = task.model
     batch = {name: np.zeros((2, 4), x.dtype) for name, x in model.input.items()}
     assert forward(model, ["class_logits"])(batch)["class_logits"].shape[0] == 2
-    del model
+    del trainer, task, model
     assert graphs() == before
 
 

@@ -14,7 +14,7 @@ trainer.fit(ToyBatches(), 6, log_every=2, evaluate_every=6, profile=(2, 4))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_speeds_and_a_profile_are_written(tmp_path):
     env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     run_python(RUN, tmp_path, folder=ROOT, env=env)

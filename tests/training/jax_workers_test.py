@@ -13,7 +13,7 @@ from tests.training.engines_test import MODELS, STEPS, rows, start, trained
 from tests.training.scale_test import addresses, finish, worker_arguments
 
 FEW = ("--draw", "--save-every", 25)
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def pair(folder, *arguments, more=((), ()), **settings):
@@ -91,7 +91,6 @@ def in_two(folder):
     return outputs
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_losses_weights_and_checkpoints_are_those_of_one_process(in_one, in_two, model):
     want = rows(in_one, model)
@@ -109,7 +108,6 @@ def test_losses_weights_and_checkpoints_are_those_of_one_process(in_one, in_two,
     assert len(list((shared / model / "logs").iterdir())) == 1  # the first worker alone writes
 
 
-@pytest.mark.long
 def test_several_steps_a_call_are_the_same_steps(in_one, folder):
     shared = folder / "calls" / "shared"
     arguments = [*FEW, "--every", 10, "--steps-per-call", 10, "--directory", shared]
@@ -118,7 +116,6 @@ def test_several_steps_a_call_are_the_same_steps(in_one, folder):
         assert_same_end(in_one / "shared", shared, model)
 
 
-@pytest.mark.slow
 def test_each_worker_has_whole_values_between_calls(tmp_path):
     places = addresses(2)
     tasks = [
@@ -143,7 +140,6 @@ def test_each_worker_has_whole_values_between_calls(tmp_path):
     np.testing.assert_allclose(one["read"], one["measured"], rtol=1e-5)
 
 
-@pytest.mark.slow
 def test_multi_worker_comes_before_anything_else_in_jax():
     code = (
         "import jax; jax.devices()\n"
@@ -186,7 +182,6 @@ def stop(run, number):
             return
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_worker_is_named_by_the_other_and_both_resume(whole, tmp_path, killed):
     outputs, runs = pair(tmp_path, *ONE_TOY, models=["gpt"], steps=8)
@@ -202,7 +197,6 @@ def test_a_killed_worker_is_named_by_the_other_and_both_resume(whole, tmp_path, 
     ends_as(whole, tmp_path)
 
 
-@pytest.mark.long
 def test_sigterm_to_one_worker_stops_both_with_a_checkpoint(whole, tmp_path):
     outputs, runs = pair(tmp_path, *ONE_TOY, models=["gpt"], steps=8)
     stop(runs[1], signal.SIGTERM)

@@ -122,6 +122,7 @@ def test_under_xla_cbow_is_the_same(by_rows):
     assert np.abs(plain[0] - by_rows[0][0]).max() > 0.01
 
 
+@pytest.mark.slow
 def test_a_step_updates_rows_and_copies_no_table():
     made = trainer()
     batch = blocks().batch(0)

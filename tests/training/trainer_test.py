@@ -60,17 +60,13 @@ def test_several_steps_a_call_change_nothing(one_device):
     assert_same(one_device[1], train(toy_trainer(steps_per_call=STEPS))[1])
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [tf.distribute.get_strategy, pytest.param(two_replicas, marks=pytest.mark.slow)],
-)
-def test_held_out_batches_of_many_lengths_share_a_trace(strategy):
+def test_held_out_batches_of_many_lengths_share_a_trace():
     def cut(number, length):
         batch = ToyBatches().batch(number)
         return {k: v[:, :length] if v.shape[1:] == (12,) else v for k, v in batch.items()}
 
     batches = [cut(number, length) for number, length in enumerate((12, 8, 10, 9))]
-    trainer = toy_trainer(strategy())
+    trainer = toy_trainer()
     together = trainer.evaluate(batches)
     assert trainer.engine.evaluate_batch.experimental_get_tracing_count() == 2
     weights = [batch["masked_lm_weights"].sum() for batch in batches]
