@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     from tfnlp.runs.task_folder import is_task
 
     prediction = _predictions()[options.kind]
-    if not config.text and not sys.stdin.isatty() and prediction.reads_stdin(config):
+    if prediction.reads_stdin and not config.text and not sys.stdin.isatty():
         config = config.replace(text=prediction.stdin_texts(sys.stdin))
     prediction.check_given(config)
     if is_task(config.model):

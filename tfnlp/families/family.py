@@ -68,9 +68,7 @@ class Prediction:
         predict: Function of (pretrained, config) to a list of results.
         lines: Function of (pretrained, config) to an iterator of pieces of text to print.
         check: Function of the config that raises ValueError before anything is loaded.
-        needs: What must be given to read as texts, in words; "": nothing.
-        reads_stdin: Function of the config to whether texts come from standard input if none is
-            given.
+        reads_stdin: Whether it needs texts, which come from standard input if none is given.
         blank_lines: Whether a blank line of standard input is a text.
     """
 
@@ -80,14 +78,13 @@ class Prediction:
     predict: Callable[..., list[Any]]
     lines: Callable[..., Iterator[str]]
     check: Callable[..., None] = lambda config: None
-    needs: str = "texts"
-    reads_stdin: Callable[..., bool] = lambda config: True
+    reads_stdin: bool = True
     blank_lines: bool = True
 
     def check_given(self, config: Any) -> None:
         """Raise ValueError, before anything is loaded, for arguments that can't be."""
-        if self.needs and not any(config.text):
-            raise ValueError(f"no text: give {self.needs} as arguments or on standard input")
+        if self.reads_stdin and not any(config.text):
+            raise ValueError("no text: give texts as arguments or on standard input")
         self.check(config)
 
     def stdin_texts(self, lines: Iterator[str]) -> list[str]:

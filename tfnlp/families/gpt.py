@@ -155,12 +155,7 @@ def _sentence_reader(loaded: Any) -> Any:
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write `model` and `preprocessor`, or Hugging Face's files."""
-    import tensorflow as tf
-
     from tfnlp import convert, hub
-    from tfnlp.hub.modules.gpt import SERVED
-    from tfnlp.hub.saving.keras_module import input_spec, serving
-    from tfnlp.hub.saving.save import check_free
 
     if check_format(config, ("huggingface",), "a GPT") != "savedmodel":
         only_savedmodel(config, ("weights", "litert", "onnx", "sentences", "pooling"))
@@ -173,26 +168,16 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     length = 128 if config.seq_length is None else config.seq_length
     length = min(length, loaded.config["max_positions"])
     graphs = vector_graphs(loaded, config, _sentence_reader(loaded), length)
-    for name in ("model", "preprocessor"):
-        path = os.path.join(config.output, name)
-        check_free(path, config.overwrite)
-        graphs.check(path, config.overwrite)
-
-    def function_of(kind: str) -> Any:
-        spec = input_spec(loaded.pretrainer)
-        if kind == "litert":
-            spec = {name: tf.TensorSpec([None, length], "int32", name) for name in spec}
-        return serving(loaded.pretrainer, spec, loaded.pretrainer.output, SERVED)
-
-    with graphs.written(function_of, str(loaded.path), config.weights, config.overwrite):
-        model, preprocessor = hub.export_gpt(
-            config.output,
-            loaded.pretrainer,
-            loaded.tokenizer,
-            seq_length=length,
-            overwrite=config.overwrite,
-            weights=config.weights,
-        )
+    model, preprocessor = hub.export_gpt(
+        config.output,
+        loaded.pretrainer,
+        loaded.tokenizer,
+        seq_length=length,
+        overwrite=config.overwrite,
+        weights=config.weights,
+        graphs=graphs,
+        title=str(loaded.path),
+    )
     return {"model": model, "preprocessor": preprocessor, **graphs.paths()}
 
 

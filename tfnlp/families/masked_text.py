@@ -9,15 +9,15 @@ from tfnlp.families import masked_measures
 from tfnlp.families.config import check_length, transformer_sizes
 from tfnlp.families.examples import check_same_vocabulary, training_documents
 from tfnlp.families.packing import check_pack
-from tfnlp.families.preparation import Preparation, Vocabulary, documents, tokenized_once
+from tfnlp.families.preparation import (
+    Preparation,
+    Vocabulary,
+    documents,
+    sentences,
+    tokenized_once,
+)
 from tfnlp.families.subwords import Subwords
 from tfnlp.files import local_copy
-
-
-def _pretraining(pretrainer: Any) -> Any:
-    from tfnlp.tasks import BertPretraining
-
-    return BertPretraining(pretrainer)
 
 
 def head_arguments(
@@ -55,7 +55,7 @@ class MaskedText:
             `vocab_size`, checked.
         heads: Function of (config, model to go on from, training batches) to the pretrainer's.
         copied: Layers of the pretrainer whose weights go on, beside the encoder.
-        objective: Function of the pretrainer to the task.
+        objective: Function of the pretrainer to the task; None: `BertPretraining`.
         copy_weights: Function of (model to go on from, encoder, pretrainer) in place of `copied`.
     """
 
@@ -65,7 +65,7 @@ class MaskedText:
     sizes: Callable[[Any, Any], dict[str, Any]]
     heads: Callable[[Any, Any, Any], dict[str, Any]] = head_arguments
     copied: tuple[str, ...] = ("masked_lm_head", "masked_lm_bias")
-    objective: Callable[[Any], Any] = _pretraining
+    objective: Callable[[Any], Any] | None = None
     copy_weights: Callable[[Any, Any, Any], None] | None = None
 
     def batches(self, corpus: Any, tokenizer: Any, pack: bool = False, **arguments: Any) -> Any:
@@ -88,7 +88,7 @@ class MaskedText:
 
         check_rows(config.seq_length, config.seed)
         tokens = self.subwords.given_or_learnt(
-            config, lambda: (s for document in training_documents(config, False) for s in document)
+            config, lambda: sentences(training_documents(config, False))
         )
         settings = self.subwords.settings(config)
         maker = self.subwords.maker(tokens, settings)
@@ -103,6 +103,7 @@ class MaskedText:
     def prepare(self, config: Any, before: Any, strategy: Any) -> Preparation:
         """Return what pretraining needs: masked batches and the losses of the heads."""
         from tfnlp.data import masked_positions
+        from tfnlp.tasks import BertPretraining
 
         pack = getattr(config, "pack", False)
         if pack:
@@ -136,7 +137,7 @@ class MaskedText:
             text={name: getattr(tokenizer, name) for name in names},
             training={"max_predictions": predictions},
             corpus=found["corpus"],
-            objective=self.objective,
+            objective=self.objective or BertPretraining,
             describe=describe,
             measure=lambda trainer: masked_measures.measured(trainer, held_out, before is not None),
             line=lambda when, results: masked_measures.line(when, results, commonest),
@@ -179,7 +180,8 @@ def _read(
     if before is not None:
         tokenizer = before.tokenizer
     else:
-        tokenizer = subwords.maker(subwords.of_documents(config, train), settings)()
+        tokens = subwords.given_or_learnt(config, lambda: sentences(train), train)
+        tokenizer = subwords.maker(tokens, settings)()
     return tokenizer, _read_documents(text, config, tokenizer, predictions, train, valid)
 
 

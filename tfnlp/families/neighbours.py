@@ -169,6 +169,5 @@ ELMO_PREDICTION = Prediction(
     predict=predict,
     lines=lines,
     check=check_prediction,
-    needs="",
-    reads_stdin=lambda config: False,
+    reads_stdin=False,
 )

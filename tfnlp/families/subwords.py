@@ -12,7 +12,6 @@ from tfnlp.families.preparation import (
     Documents,
     Vocabulary,
     read_or_learnt,
-    sentences,
 )
 
 
@@ -99,10 +98,6 @@ class Subwords:
 
         decides = [self.kind, config.vocab_size, *settings.values()]
         return read_or_learnt(config, documents, decides, learn, self.read, self.write, self.name)
-
-    def of_documents(self, config: Any, documents: Documents) -> Any:
-        """Return the tokens given by the config, or learnt from documents."""
-        return self.given_or_learnt(config, lambda: sentences(documents), documents)
 
 
 def _write_vocabulary(path: str, tokens: list[str]) -> None:

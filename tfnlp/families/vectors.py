@@ -169,8 +169,7 @@ VECTOR_PREDICTION = Prediction(
     predict=predict,
     lines=lines,
     check=_check,
-    needs="",
-    reads_stdin=lambda config: False,
+    reads_stdin=False,
 )
 
 # The fields of a `Family` that all families of word vectors fill alike.

@@ -8,13 +8,9 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class Call:
-    """One trace of a function: its arguments and outputs.
+    """One trace of a function: nests of `tf.TypeSpec`s and of Python values.
 
-    Attributes:
-        args, kwargs: nests of `tf.TypeSpec`s and of Python values.
-        names: the parameters that can be given by position.
-        defaults: dict of parameter to its default.
-        outputs: nest of `tf.TypeSpec`s.
+    `names` are the parameters that can be given by position.
     """
 
     args: tuple

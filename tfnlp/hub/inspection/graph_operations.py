@@ -20,15 +20,10 @@ TENSORFLOW_TEXT = frozenset(
 
 
 def foreign_ops(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the operations that TensorFlow alone does not register, by library.
+    """Return the operations that TensorFlow alone does not register, sorted, by library.
 
-    The result does not depend on whether tensorflow_text is imported.
-
-    Args:
-        names: names of operations, without those of the graph's own functions.
-
-    Returns:
-        dict of library, `tensorflow_text` or "" if it is not known, to sorted names.
+    A library that is not known is "". The result does not depend on whether tensorflow_text is
+    imported.
     """
     found = {}
     for name in sorted(set(names)):
@@ -43,10 +38,7 @@ class Operations:
     """The operations of a graph and of the functions in it.
 
     Attributes:
-        names: set of the names of all operations.
-
-    Args:
-        graph: a `GraphDef`.
+        names: of all operations, without those of the graph's own functions.
     """
 
     def __init__(self, graph: graph_pb2.GraphDef) -> None:
@@ -61,8 +53,7 @@ class Operations:
     def lost_gradients(self, functions: Iterable[str]) -> bool:
         """Return whether an operation's custom gradient was not saved, so that training fails.
 
-        Args:
-            functions: names of functions; those that they call are searched too.
+        It may be one of the named functions or of those that they call.
         """
         names, seen = list(functions), set()
         while names:

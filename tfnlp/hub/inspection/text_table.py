@@ -32,11 +32,11 @@ def as_text(found: Inspection) -> str:
     return "\n".join([
         found.path if found.path.isprintable() else quoted(found.path),
         *_indented(_table(_summary(found))),
-        *_card(found.card),
+        *_section("card", [(_shown(name), _shown(text)) for name, text in found.card.items()]),
         *(line for function in found.functions for line in _function(function)),
         *(line for signature in found.signatures for line in _function(signature, True)),
         *_variables(found),
-        *_assets(found.assets),
+        *_section("assets", [(_shown(name), _bytes(n)) for name, n in found.assets.items()]),
         *(["use", *_indented(found.usage.split("\n"))] if found.usage else []),
     ])  # fmt: skip
 
@@ -61,10 +61,8 @@ def _summary(found: Inspection) -> Iterator[tuple[str, str]]:
     yield "size", f"{_bytes(sum(found.size.values()))}: {', '.join(parts)}"
 
 
-def _card(card: dict[str, str]) -> Iterator[str]:
-    if card:
-        yield "card"
-        yield from _indented(_table((_shown(name), _shown(text)) for name, text in card.items()))
+def _section(title: str, rows: list[tuple[str, str]]) -> list[str]:
+    return [title, *_indented(_table(rows))] if rows else []
 
 
 def _function(function: Function, signature: bool = False) -> Iterator[str]:
@@ -89,11 +87,7 @@ def _function(function: Function, signature: bool = False) -> Iterator[str]:
 
 
 def _variants(calls: Sequence[Call]) -> list[tuple[dict[str, list], Any]]:
-    """Merge calls that differ in one argument only.
-
-    Returns:
-        list of (dict of argument to its alternatives, outputs).
-    """
+    """Merge calls that differ in one argument only: to its alternatives and the outputs."""
     found = [({k: [v] for k, v in c.arguments.items()}, c.outputs) for c in calls]
     for name in dict.fromkeys(k for arguments, _ in reversed(found) for k in reversed(arguments)):
         merged = {}
@@ -192,12 +186,6 @@ def _variables(found: Inspection) -> Iterator[str]:
     yield from _indented(_table(rows))
     if len(listed) > _LARGEST:
         yield f"  and {len(listed) - _LARGEST} smaller"
-
-
-def _assets(assets: dict[str, int]) -> Iterator[str]:
-    if assets:
-        yield "assets"
-        yield from _indented(_table((_shown(name), _bytes(n)) for name, n in assets.items()))
 
 
 def _bytes(n: int) -> str:

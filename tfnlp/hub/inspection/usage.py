@@ -14,20 +14,13 @@ Code = str | tuple[str, list, str]  # or (opening, list of (prefix, code), closi
 
 
 def usage(
-    path: str,
-    target: str,
-    call: Call,
-    imports: Sequence[str] = (),
-    tags: Sequence[str] | None = None,
+    path: str, target: str, call: Call, imports: Sequence[str], tags: Sequence[str] | None
 ) -> str | None:
     """Return three statements that load and call a SavedModel; None if they can't be written.
 
-    Args:
-        path: folder of the SavedModel.
-        target: the expression that is called: `module`, or a function of it.
-        call: the `Call`; its arguments are strings, zeros, and ones for masks and lengths.
-        imports: libraries that register operations.
-        tags: of the graph to load; None: the only one.
+    `target` is the expression that is called: `module`, or a function of it. Its arguments are
+    strings, zeros, and ones for masks and lengths. `imports` are libraries that register
+    operations; `tags` are those of the graph to load, None: the only one.
     """
     arguments = _arguments(call)
     if arguments is None:

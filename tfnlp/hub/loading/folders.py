@@ -7,20 +7,16 @@ from tfnlp.hub.loading.resolve import ARCHIVES, resolve
 
 PAIR = ("encoder", "model", "preprocessor")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_KERAS = "load it with keras.saving.load_model and write a SavedModel with model.export"
+_KERAS = (
+    "a Keras model or its weights: load it with keras.saving.load_model and write a SavedModel "
+    "with model.export"
+)
 _WEIGHTS = "weights without a graph; `tfnlp export` converts known checkpoints to a SavedModel"
+_GRAPH = "a graph for another runtime: inspect the SavedModel that it was made from"
 _OTHERS = {
-    ".keras": f"a Keras model: {_KERAS}",
-    ".h5": f"a Keras model or its weights: {_KERAS}",
-    ".hdf5": f"a Keras model or its weights: {_KERAS}",
-    ".index": f"part of a TensorFlow checkpoint: {_WEIGHTS}",
-    ".ckpt": f"a TensorFlow checkpoint: {_WEIGHTS}",
-    ".safetensors": _WEIGHTS,
-    ".bin": _WEIGHTS,
-    ".pt": _WEIGHTS,
-    ".pth": _WEIGHTS,
-    ".tflite": "a TensorFlow Lite model: inspect the SavedModel that it was made from",
-    ".onnx": "an ONNX model: inspect the SavedModel that it was made from",
+    **dict.fromkeys((".keras", ".h5", ".hdf5"), _KERAS),
+    **dict.fromkeys((".index", ".ckpt", ".safetensors", ".bin", ".pt", ".pth"), _WEIGHTS),
+    **dict.fromkeys((".tflite", ".onnx"), _GRAPH),
 }
 
 

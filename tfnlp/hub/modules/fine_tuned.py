@@ -13,7 +13,7 @@ from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.graphs import NO_GRAPHS, Graphs
 from tfnlp.hub.saving.keras_module import without_seeds
-from tfnlp.hub.saving.save import check_free, save_module
+from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import (
@@ -213,7 +213,6 @@ def export_fine_tuned(
         graphs: graphs to write too. LiteRT's reads sequences of `max_length`, ONNX's of any length.
         title: of the model, for messages.
     """
-    check_free(directory, overwrite)
     graphs.check(directory, overwrite)
     stored, features = None, task_model.features
     if weights is not None:

@@ -137,12 +137,7 @@ class WordRows:
 def sequence_table(
     encoded: EncodedExamples, features: EncoderFeatures, cache: str | None = None
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the features of packed sequences in one table.
-
-    Args:
-        encoded: `tfnlp.tasks.EncodedExamples`.
-        features: `EncoderFeatures`.
-        cache: see `feature_table`.
+    """Return the features of packed sequences in one table, see `feature_table`.
 
     Returns:
         `(table, rows)`: `[R, L, D]`, and for each sequence its rows, of the shape of its
@@ -169,7 +164,8 @@ def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterat
         for example in zip(*columns, strict=True)
         for c in range(np.atleast_2d(example[0]).shape[0])
     ]
-    run = (_in_jax if is_compiled() else _in_tensorflow)(features)
+    call = forward(features.encoder, ["embedding_output", "encoder_outputs"])
+    weights = call.weights()
     sizes = np.array([sequence.shape[1] for sequence in sequences])
     lengths = bucket_lengths(sizes, len(sizes), _MULTIPLE if is_compiled() else 8)
     part = (np.cumsum(sizes) - sizes) // _PART_TOKENS  # sorted inside of a part, which is kept
@@ -182,30 +178,13 @@ def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterat
             for place, row in enumerate(rows):
                 sequence = sequences[first + row]
                 batch[:, place, : sequence.shape[1]] = sequence
-            layers = run(dict(zip(_NAMES, batch, strict=True)))  # [B, T, L, D]
+            outputs = call(dict(zip(_NAMES, batch, strict=True)), weights)
+            every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+            layers = np.stack([every[i] for i in features._layers()], 2)  # [B, T, L, D]
             for row, values, mask in zip(rows[:real], layers, batch[1], strict=False):
-                found[row] = values[mask > 0]
+                found[row] = values[mask > 0].astype(np.float32)
         for row in range(last - first):
             yield found.pop(row)
-
-
-def _in_tensorflow(features: EncoderFeatures) -> Callable[[dict], np.ndarray]:
-    """Return a function of a dict of int32 `[B, T]` to float32 `[B, T, L, D]`."""
-    specs = {name: tf.TensorSpec([None, None], "int32") for name in _NAMES}
-    run = tf.function(features.layers, input_signature=[specs], autograph=False)
-    return lambda batch: run({name: tf.constant(x) for name, x in batch.items()}).numpy()
-
-
-def _in_jax(features: EncoderFeatures) -> Callable[[dict], np.ndarray]:
-    """Return the same function."""
-    call = forward(features.encoder, ["embedding_output", "encoder_outputs"])
-
-    def run(batch: dict[str, np.ndarray]) -> np.ndarray:
-        outputs = call(batch)
-        every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-        return np.stack([every[i].astype("float32") for i in features._layers()], 2)
-
-    return run
 
 
 def feature_table(
@@ -215,17 +194,17 @@ def feature_table(
     key: int,
     cache: str | None = None,
 ) -> np.ndarray:
-    """Return features as one table whose row 0 is zeros.
+    """Return features as one table `[R, L, D]` whose row 0 is zeros.
+
+    It is float32 in memory; with a `cache`, a folder that several runs may share, it is float16,
+    mapped from disk.
 
     Args:
         parts: float `[n, L, D]` each, in order; iterated only if the cache has no such table.
-        count: R, the number of rows.
-        features: the network that computes `parts`; its weights are part of the cache key.
-        key: int that identifies the texts.
-        cache: folder for tables, which several runs may share; None: in memory.
-
-    Returns:
-        `[R, L, D]`, float32; with a cache float16, mapped from disk.
+        count: R.
+        features: what computes `parts`; its weights tell the table from others in the cache.
+        key: tells the texts from others.
+        cache: the folder, or None.
     """
     path = None
     if cache is not None:

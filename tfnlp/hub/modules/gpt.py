@@ -8,8 +8,9 @@ import tensorflow as tf
 
 from tfnlp.hub.modules.text_generation import check_vocabulary, pad_prompts
 from tfnlp.hub.saving.compact import CompactWeights
-from tfnlp.hub.saving.keras_module import KerasModule
-from tfnlp.hub.saving.save import as_saved, check_free, save, together
+from tfnlp.hub.saving.graphs import NO_GRAPHS, Graphs
+from tfnlp.hub.saving.keras_module import KerasModule, serving_ids
+from tfnlp.hub.saving.save import as_saved, save, together
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import generate
@@ -146,10 +147,14 @@ def export_gpt(
     seq_length: int = 128,
     overwrite: bool = False,
     weights: str | None = None,
+    graphs: Graphs = NO_GRAPHS,
+    title: str = "the model",
 ) -> tuple[str, str]:
     """Write `directory/model` and `directory/preprocessor`, both or none; return both paths.
 
-    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`.
+    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`. Of
+    `graphs`, LiteRT's reads sequences of `seq_length`, ONNX's of any length; `title` is the model's
+    in messages.
 
     Raises:
         ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
@@ -161,16 +166,21 @@ def export_gpt(
         raise ValueError(f"seq_length={seq_length} must be from 1 to the model's {positions}")
     model_path, preprocessor_path = (os.path.join(directory, name) for name in _PAIR)
     for path in (model_path, preprocessor_path):
-        check_free(path, overwrite)
+        graphs.check(path, overwrite)
     stored = CompactWeights([pretrainer], weights) if weights else None
-    with as_saved():
-        module = GPTModule(pretrainer, tokenizer, stored)
-        signatures = module.signatures()
-        preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
-        packed = {"serving_default": preprocessor.signature()}
-    with together(directory, _PAIR) as (first, second):
-        save(module, first, signatures)
-        save(preprocessor, second, packed)
+
+    def function_of(kind: str) -> Callable:
+        return serving_ids(pretrainer, SERVED, seq_length if kind == "litert" else None)
+
+    with graphs.written(function_of, title, weights, overwrite):
+        with as_saved():
+            module = GPTModule(pretrainer, tokenizer, stored)
+            signatures = module.signatures()
+            preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
+            packed = {"serving_default": preprocessor.signature()}
+        with together(directory, _PAIR) as (first, second):
+            save(module, first, signatures)
+            save(preprocessor, second, packed)
     if stored is not None:
         stored.report(model_path, pretrainer)
     return model_path, preprocessor_path

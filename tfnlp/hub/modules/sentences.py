@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.graphs import Graphs
-from tfnlp.hub.saving.keras_module import KerasModule, input_spec, serving
-from tfnlp.hub.saving.save import check_free, save_module
+from tfnlp.hub.saving.keras_module import KerasModule, serving_ids
+from tfnlp.hub.saving.save import save_module
 
 
 class SentenceModule(tf.__internal__.tracking.AutoTrackable):
@@ -74,15 +74,12 @@ def export_sentences(
     For `weights`, "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
     The graphs are from ids to `sentence_embedding`.
     """
-    check_free(directory, overwrite)
     graphs.check(directory, overwrite)
     stored = None if weights is None else CompactWeights([model], weights)
 
     def function_of(kind: str) -> Callable:
-        spec = input_spec(model)
-        if kind == "litert":
-            spec = {name: tf.TensorSpec([None, max_length], "int32", name) for name in spec}
-        return serving(model, spec, model.output, ["sentence_embedding"])
+        length = max_length if kind == "litert" else None
+        return serving_ids(model, ["sentence_embedding"], length)
 
     with graphs.written(function_of, f"model {model.name}", weights, overwrite):
         save_module(lambda: SentenceModule(model, reader, max_length, stored), directory, overwrite)

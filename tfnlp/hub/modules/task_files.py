@@ -20,14 +20,10 @@ _NEVER = -1e9  # of a tag that may not follow
 def write_task_files(
     folder: str, file: str, task_model: Any, write_tokenizer: Callable[[str], None] | None
 ) -> None:
-    """Write them into the folder of a graph.
+    """Write them into the folder of a graph's file.
 
-    Args:
-        folder: where to.
-        file: name of the graph's file.
-        task_model: a `tfnlp.hub.TaskModel`.
-        write_tokenizer: function of the folder that writes `tokenizer.json`; None: there is none,
-            and no example then.
+    `write_tokenizer` is a function of the folder that writes `tokenizer.json`; None: there is none,
+    and no example then.
     """
     spec = task_model.spec
     if spec.labels:
@@ -57,10 +53,7 @@ def write_task_files(
 def write_example(folder: str, file: str, output: str, length: int, **settings: Any) -> None:
     """Write `example.py`, a program that calls a graph with texts, if there is a `tokenizer.json`.
 
-    Args:
-        folder: that of the graph.
-        file: name of the graph's file.
-        output, length, **settings: see `SETTINGS` of `tfnlp.hub.modules.graph_example`.
+    See `SETTINGS` of `tfnlp.hub.modules.graph_example`.
     """
     if not os.path.exists(os.path.join(folder, "tokenizer.json")):
         return
@@ -79,17 +72,14 @@ def write_example(folder: str, file: str, output: str, length: int, **settings: 
 def transitions_of(task_model: Any) -> dict[str, list]:
     """Return the scores of sequences of tags besides the logits, for Viterbi's algorithm.
 
-    They are those of a CRF, else 0; and -1e9 for what may not follow or begin.
-
-    Returns:
-        `transitions` `[K, K]`, from a tag to the next, `start` `[K]` and `end` `[K]`.
+    `transitions` `[K, K]`, from a tag to the next, `start` `[K]` and `end` `[K]` are those of a
+    CRF, else 0; and -1e9 for what may not follow or begin.
     """
     allowed, begins = bio_transitions(task_model.spec.labels)
     crf = crf_of(task_model.model)
-    scores = (0.0, 0.0, np.zeros(len(begins)))
+    transitions, start, end = 0.0, 0.0, np.zeros(len(begins))
     if crf is not None:
-        scores = tuple(np.asarray(x, "float64") for x in crf.scores())
-    transitions, start, end = scores
+        transitions, start, end = (np.asarray(x, "float64") for x in crf.scores())
     return {
         "transitions": np.where(allowed, transitions, _NEVER).tolist(),
         "start": np.where(begins, start, _NEVER).tolist(),

@@ -17,16 +17,12 @@ DECODED = {  # kinds of output whose predictions need the model's outputs alone
 
 
 def task_outputs(
-    model: Any, inputs: dict[str, tf.Tensor], sequences: int, features: Any = None
+    model: Any, inputs: dict[str, tf.Tensor], sequences: int, features: EncoderFeatures | None
 ) -> dict[str, tf.Tensor]:
     """Return the outputs of a task's model for packed sequences.
 
-    Args:
-        model: from `tfnlp.models.bert_task`, `gpt_task` or `feature_task`.
-        inputs: dict of int32 `[B, T]`, or `[B, C, T]` with C sequences an example; of an ELMo also
-            `lm_layers`.
-        sequences: C.
-        features: the `EncoderFeatures` of a network on them, or None.
+    Inputs are int32 `[B, T]`, or `[B, C, T]` with C `sequences` an example; of an ELMo also
+    `lm_layers`. `features` are the `EncoderFeatures` of a network on them, or None.
     """
     inputs = dict(inputs)
     if features is not None:
@@ -47,10 +43,6 @@ def task_outputs(
     )
 
 
-def _is_number(x: Any) -> bool:
-    return isinstance(x, tf.Tensor) and x.dtype.is_floating
-
-
 _SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids")
 
 
@@ -58,13 +50,10 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
     """Return a concrete function of ids to numbers.
 
     It takes int32 `input_word_ids`, `input_mask` and, if the model reads them, `input_type_ids`,
-    `[B, T]`, or `[B, C, T]` with C sequences an example, packed as `task_model.reader` does. It
-    returns the outputs of the model and those predictions that are numbers: `probabilities` of
-    classes, labels and choices, and scores in the units of the training data.
-
-    Args:
-        task_model: a `tfnlp.hub.TaskModel`.
-        length: T; None: open.
+    `[B, T]`, or `[B, C, T]` with C sequences an example, packed as `task_model.reader` does; T is
+    `length`, None: open. It returns the outputs of the model and those predictions that are
+    numbers: `probabilities` of classes, labels and choices, and scores in the units of the training
+    data.
     """
     spec, model, features = task_model.spec, task_model.model, task_model.features
     if features is not None and not isinstance(features, EncoderFeatures):
@@ -81,8 +70,10 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
         found.pop("sequence_output", None)  # of a GPT, for the loss of its language model
         decode = DECODED.get(spec.output)
         decoded = {} if decode is None else decode(found, spec)
-        numbers = {name: x for name, x in decoded.items() if _is_number(x)}
-        return {**found, **numbers}
+        for name, x in decoded.items():
+            if isinstance(x, tf.Tensor) and x.dtype.is_floating:
+                found[name] = x
+        return found
 
     specs = {name: tf.TensorSpec(shape, "int32", name=name) for name in names}
     return tf.function(outputs, autograph=False).get_concrete_function(**specs)

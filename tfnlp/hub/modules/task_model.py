@@ -43,8 +43,7 @@ class Prepared:
         rows: for frozen features, the rows of each sequence in `table`.
         word_ids: the ids of these words in the task's own word embeddings.
         table: the frozen features.
-        more: columns beside the targets of the examples, `(tokens, fixed)` as `TaskBatches` takes
-            them.
+        more: columns beside the targets, `(tokens, fixed)` as `TaskBatches` takes them.
     """
 
     encoded: EncodedExamples
@@ -89,9 +88,7 @@ class TaskModel:
     def prepare(self, parts: Sequence[Sequence], cache: str | None = None) -> list[Prepared]:
         """Encode lists of examples; texts that they share are encoded once.
 
-        Args:
-            parts: lists of examples, such as training and dev set.
-            cache: folder for the features of a frozen backbone; None: in memory.
+        Features of a frozen backbone are kept in the folder `cache`; None: in memory.
         """
         words = WordRows() if isinstance(self.features, ElmoFeatures) else None
         encoded = [encode_examples(self.encoder, self.spec, part, words) for part in parts]
@@ -129,8 +126,7 @@ class TaskModel:
 
         Args:
             prepared: from `prepare`.
-            batch_size: rows; of a prediction those of the longest examples, see
-                `TaskBatches.by_tokens`.
+            batch_size: rows; of a prediction those of the longest examples.
             examples: the same examples, with their labels.
             lengths: lengths that sequences are padded to; None: those of the sequences for a
                 prediction, else multiples of eight that fit them; and at most six multiples of
@@ -159,10 +155,7 @@ class TaskModel:
     ) -> PackedTaskBatches:
         """Return `PackedTaskBatches` of prepared examples, rows of `max_length`, for `self.packed`.
 
-        Args:
-            prepared: from `prepare`.
-            examples: the same examples, with their labels.
-            **options: `batch_size`, `seed`, `examples_per_batch` of `PackedTaskBatches`.
+        Options are `batch_size`, `seed` and `examples_per_batch`.
         """
         tokens, fixed = self._columns(prepared, examples)
         return PackedTaskBatches(tokens, fixed, length=self.spec.max_length, **options)
@@ -211,8 +204,7 @@ class TaskModel:
             examples: the examples.
             batch_size: rows of a batch of the longest examples; one of shorter examples has more,
                 of as many tokens.
-            prepared: the examples from `prepare`; None: they are prepared here.
-            batches: the examples from `batches`; None: they are made here.
+            prepared, batches: what `prepare` and `batches` returned of them, if that is known.
         """
         if not examples:
             return []

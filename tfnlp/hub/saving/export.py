@@ -19,7 +19,7 @@ from tfnlp.hub.saving.export_checks import (
 from tfnlp.hub.saving.graphs import Graphs
 from tfnlp.hub.saving.keras_hub import without_word_caches
 from tfnlp.hub.saving.keras_module import KerasModule, input_spec, serving, symbols
-from tfnlp.hub.saving.save import as_saved, check_free, save, together
+from tfnlp.hub.saving.save import as_saved, save, together
 from tfnlp.hub.saving.text_module import PAIRS, PreprocessorAdapter, TextModule
 
 
@@ -105,7 +105,6 @@ def export(
     paths = tuple(os.path.join(directory, name) for name in names) or (directory,)
     graphs = Graphs(litert, onnx, beside)
     for path in paths:
-        check_free(path, overwrite)
         graphs.check(path, overwrite)
 
     with without_word_caches([model, *objects.values(), preprocessor]):

@@ -20,6 +20,7 @@ from typing import Any
 from tfnlp.convert.folders import check_new_folder, new_folder
 from tfnlp.files import named_errors, written_whole
 from tfnlp.hub.saving import litert, onnx
+from tfnlp.hub.saving.save import check_free
 
 ENDINGS = {"litert": ".tflite", "onnx": ".onnx"}
 _CONVERT = {"litert": litert.convert, "onnx": onnx.convert}
@@ -56,7 +57,8 @@ class Graphs:
 
         They can't be in `directory`, the SavedModel that is written with them.
         """
-        directory, taken = os.path.abspath(os.fspath(directory)), []
+        check_free(directory, overwrite)
+        directory, taken = os.path.abspath(directory), []
         for kind, given in self.paths().items():
             if kind == "onnx":
                 onnx.check_installed()

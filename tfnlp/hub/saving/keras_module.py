@@ -184,6 +184,14 @@ def serving(
     return tf.function(serve, autograph=False).get_concrete_function(**specs)
 
 
+def serving_ids(model: keras.Model, names: Collection[str], length: int | None = None) -> Callable:
+    """Return a model of named ids `[B, T]` as `serving` does; `length` is T, None: open."""
+    spec = input_spec(model)
+    if length is not None:
+        spec = {name: tf.TensorSpec([None, length], "int32", name) for name in spec}
+    return serving(model, spec, model.output, names)
+
+
 def regularization_losses(variables: Iterable[keras.Variable]) -> list[Callable[[], tf.Tensor]]:
     """Return the traced losses of the variables that have a regularizer."""
 

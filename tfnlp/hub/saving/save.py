@@ -126,13 +126,10 @@ def check_free(directory: str | os.PathLike, overwrite: bool = False) -> None:
             "`tfnlp.export` writes it from a process of its own"
         )
     directory = os.path.abspath(os.fspath(directory))
-    if os.path.exists(directory) and not _may_replace(directory, overwrite):
+    free = not os.path.exists(directory)
+    if os.path.isdir(directory):
+        free = not os.listdir(directory) or (overwrite and is_saved_model(directory))
+    if not free:
         raise FileExistsError(
             f"{directory} exists; choose another folder, or `overwrite` it if it is a SavedModel"
         )
-
-
-def _may_replace(directory: str, overwrite: bool) -> bool:
-    if not os.path.isdir(directory):
-        return False
-    return not os.listdir(directory) or (overwrite and is_saved_model(directory))
