@@ -56,7 +56,7 @@ REFUSED = {
         "--seeds 1 1": "must be distinct",
         "--metric bleu": "--metric bleu is not among accuracy",
         "--model train.txt": "train.txt is a file of an unknown format",
-        "--model damaged": "damaged/config.json is not valid JSON",
+        "--model damaged": "damaged/config.json is not a JSON file",
         "--model pair/encoder": "pair/encoder is one of the modules in {folder}/pair",
         "--batch-size 4000000000": "--batch-size 4,000,000,000 needs",
     },

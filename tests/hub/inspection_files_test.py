@@ -44,7 +44,7 @@ def test_what_else_there_is(tmp_path):
     for name, content, words in (
         ("model.keras", b"PK", "a Keras model"),
         ("weights", b"\x89HDF\r\n\x1a\n", "a Keras model or its weights"),
-        ("bert.ckpt.data-00000-of-00001", b"", "part of a TensorFlow checkpoint"),
+        ("bert.ckpt.data-00000-of-00001", b"", "weights without a graph"),
         ("model.safetensors", b"", "weights without a graph"),
         ("saved_model.pb", b"", "it is the graph file of one"),
     ):

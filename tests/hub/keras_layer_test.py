@@ -204,7 +204,7 @@ def test_the_configuration(paths, library):
 def test_what_has_no_configuration(paths):
     with pytest.raises(ValueError, match="loaded object"):
         hub.Layer(tf.saved_model.load(paths["module"])).get_config()
-    with pytest.raises(ValueError, match="arguments=.* is not JSON"):
+    with pytest.raises(ValueError, match="'arguments': .* is not JSON"):
         hub.Layer(paths["arguments"], arguments=dict(factor=np.float32(3))).get_config()
     with pytest.raises(ValueError, match="load_options"):
         hub.Layer(paths["module"], load_options=tf.saved_model.LoadOptions()).get_config()

@@ -21,24 +21,14 @@ from tfnlp.files import local_copy
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Source:
-    """Training batches and held-out text.
+    """Training batches and held-out text."""
 
-    Attributes:
-        pair: The vocabulary, tokens and merges.
-        tokenizer: Its tokenizer.
-        batches: `TokenWindows`, `PackedDocuments` or `WindowShards`.
-        valid: The held-out `TokenText`.
-        corpus: Section "corpus" of the run's configuration.
-        size, documents: Tokens and documents to train on.
-        tokens_per_word: Of the text to train on.
-    """
-
-    pair: tuple
+    pair: tuple  # tokens and merges
     tokenizer: Any
-    batches: Any
+    batches: Any  # `TokenWindows`, `PackedDocuments` or `WindowShards`
     valid: TokenText
-    corpus: dict[str, Any]
-    size: int
+    corpus: dict[str, Any]  # section of the run's configuration
+    size: int  # tokens to train on
     documents: int
     tokens_per_word: float
 

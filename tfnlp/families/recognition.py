@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import pathlib
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families.adapters import merged_checkpoint
@@ -105,7 +105,7 @@ def _of_run(path: str, family: Family | None, dtype: str | None) -> tuple[Family
     run = read_config(path)
     check_run(path)
     found = run_family(path, run)
-    _check_family(path, found, family, "a run of")
+    _check_family(path, found, family)
     if is_sentence_run(run):
         loaded = restored(path, run, found, dtype)
         loaded.run = run
@@ -135,10 +135,9 @@ def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
     layout = saved_kind(path) if os.path.isdir(path) else None
     if layout is not None:
         alike = {f.name: f for f in families.values() if f.saved_layout == layout}
-        if alike:
-            # Modules of other libraries do not say whose they are.
-            family = alike.get(saved_family(path)) or next(iter(alike.values()))
-            return family, family.saved
+        # Modules of other libraries do not say whose they are.
+        family = alike.get(saved_family(path)) or next(iter(alike.values()))
+        return family, family.saved
     folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     for family in families.values():
@@ -166,14 +165,9 @@ def family_of_files(
 
 def _model_type(path: str) -> str | None:
     """Return what Hugging Face's configuration says of the kind of model."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            config = json.load(file)
-    except OSError:
-        return None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON ({error}); restore it") from error
-    found = config.get("model_type") if isinstance(config, dict) else None
+    from tfnlp.convert.formats.json_files import read_json
+
+    found = read_json(pathlib.Path(path)).get("model_type") if os.path.isfile(path) else None
     return found if isinstance(found, str) else None
 
 
@@ -196,8 +190,6 @@ def expected_models(families: dict[str, Family]) -> str:
     return f"the folder of a run, exported modules, or {', '.join(kinds)}"
 
 
-def _check_family(path: str, found: Family, wanted: Family | None, what: str = "") -> None:
+def _check_family(path: str, found: Family, wanted: Family | None) -> None:
     if wanted is not None and found is not wanted:
-        is_one = f"{what} {found.name}" if what else found.title
-        one = f"one of {wanted.name}" if what else wanted.title
-        raise ValueError(f"{path} is {is_one}, expected {one}")
+        raise ValueError(f"{path} is {found.title}, expected {wanted.title}")

@@ -101,6 +101,8 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
     sides = (tokenize(tokenizer, side) for side in held_out[:2])
     valid = translation_batches(*sides, tokenizer.end_id, **shapes)
     tokens = sum(map(len, sources)) + sum(map(len, targets))
+    checksum = zlib.crc32("\n".join(text.sources).encode())
+    checksum = zlib.crc32("\n".join(text.targets).encode(), checksum)
     left_out = len(text.sources) - len(sources) + text.left_out
 
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
@@ -121,7 +123,7 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
         held_out=valid.evaluation_batches(),
         vocabulary=Vocabulary(pair, read_bpe, write_bpe_folder, BPE_VOCABULARY),
         arguments={"vocab_size": tokenizer.vocab_size, **sizes},
-        corpus={"pairs": len(sources), "tokens": tokens, "crc32": _crc32(text)},
+        corpus={"pairs": len(sources), "tokens": tokens, "crc32": checksum},
         objective=lambda model: Translation(model, config.label_smoothing),
         checkpoints=lambda steps: _checkpoints(config, steps),
         describe=describe,
@@ -139,13 +141,6 @@ def _short(sources: list[Any], targets: list[Any], max_tokens: int) -> tuple[lis
         raise ValueError(f"no pair is shorter than `max_tokens` {max_tokens}")
     sources, targets = zip(*kept, strict=True)
     return list(sources), list(targets)
-
-
-def _crc32(text: Any) -> int:
-    found = 0
-    for side in text[:2]:
-        found = zlib.crc32("\n".join(side).encode(), found)
-    return found
 
 
 def _checkpoints(config: Any, steps: int) -> dict[str, int]:
@@ -226,13 +221,11 @@ def _texts(config: Any) -> tuple[Any, Any]:
         )
     order = np.random.Generator(np.random.Philox(key=config.seed)).permutation(len(text.sources))
     chosen = set(order[:count].tolist())
-    sides = [
-        [[s for i, s in enumerate(side) if (i in chosen) == held] for side in text[:2]]
-        for held in (False, True)
-    ]
-    return text._replace(sources=sides[0][0], targets=sides[0][1]), text._replace(
-        sources=sides[1][0], targets=sides[1][1], left_out=0
+    train, held = (
+        [[s for i, s in enumerate(side) if (i in chosen) == is_held] for side in text[:2]]
+        for is_held in (False, True)
     )
+    return ParallelText(*train, text.left_out), ParallelText(*held, 0)
 
 
 def restore(

@@ -191,15 +191,10 @@ class Layer(keras.layers.Layer):
                 "from the SavedModel's folder or URL"
             )
         given = {k: v for k, v in self._given.value.items() if v is not None and v != {}}
-        if "load_options" in given:
-            raise ValueError(f"layer {self.name} has load_options, which cannot be saved")
-        for key, value in given.items():
-            try:
-                json.dumps(value)
-            except TypeError as error:
-                raise ValueError(
-                    f"layer {self.name} cannot be saved: {key}={value!r} is not JSON"
-                ) from error
+        try:
+            json.dumps(given)
+        except TypeError as error:
+            raise ValueError(f"layer {self.name} cannot be saved: {given} is not JSON") from error
         return {**super().get_config(), "handle": self.handle, **given}
 
     @classmethod

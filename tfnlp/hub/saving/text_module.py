@@ -17,10 +17,6 @@ class TextModule(tf.__internal__.tracking.AutoTrackable):
     """Module that computes `encoder(preprocessor(strings), training)`.
 
     Its attributes `preprocessor` and `encoder` are the two modules. Only the encoder is trained.
-
-    Args:
-        adapter: the preprocessor.
-        encoder: a `KerasModule`.
     """
 
     def __init__(self, adapter: "PreprocessorAdapter", encoder: KerasModule) -> None:
@@ -112,16 +108,10 @@ class PreprocessorAdapter:
         return found
 
     def _signature(self, given: Any) -> Callable:
-        names = [spec.name for spec in tf.nest.flatten(self._spec)]
-        tensors = [spec.name for spec in tf.nest.flatten(given)]
+        def call(inputs: Any, training: bool) -> Any:
+            return self.fitted(self.module(inputs))
 
-        def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-            flat = [inputs[name] for name in tensors]
-            outputs = self.module(tf.nest.pack_sequence_as(given, flat))
-            return dict(zip(names, tf.nest.flatten(self.fitted(outputs)), strict=True))
-
-        specs = zip(tensors, tf.nest.flatten(given), strict=True)
-        return tf.function(serve, autograph=False).get_concrete_function(**dict(specs))
+        return serving(call, given, self._spec)
 
     def _chosen(self, outputs: Any) -> Any:
         spec = self._spec
