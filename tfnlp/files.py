@@ -79,6 +79,15 @@ def check_space(path: str, size: int) -> None:
         file.truncate(0)
 
 
+def folder_size(folder: str | os.PathLike[str]) -> int:
+    """Return the bytes of all files in a folder of this machine."""
+    return sum(
+        os.path.getsize(os.path.join(place, name))
+        for place, _, names in os.walk(folder)
+        for name in names
+    )
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message; the name of its type if it has none."""
     text = str(getattr(error, "message", None) or error).strip()  # of TensorFlow's: `message`

@@ -108,7 +108,7 @@ class Script:
         self.made += count
         if function.__name__ == "generate":
             self.made = 0
-        return lambda *_: (
+        return lambda *_, **__: (
             tf.constant([new]) if function.__name__ == "generate" else
             (tf.constant([new]), {"done": tf.constant([self.made >= len(self.tokens)])})
         )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from tfnlp.configs import element_type
 from tfnlp.families.config import MOST_LAYERS
+from tfnlp.files import folder_size
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
@@ -57,11 +58,7 @@ def check_size(directory: str, numbers: int) -> None:
     """Check that the files of a run can fill a model of so many numbers."""
     if not os.path.isdir(os.path.join(directory, "checkpoints")):
         raise FileNotFoundError(f"{directory} holds no checkpoint; train before you use the run")
-    held = sum(
-        os.path.getsize(os.path.join(folder, name))
-        for folder, _, names in os.walk(directory)
-        for name in names
-    )
+    held = folder_size(directory)
     if 4 * numbers > held:
         raise ValueError(
             f"{config_path(directory)} asks for a model of {numbers} numbers, but the files of the "

@@ -28,9 +28,9 @@ class PredictGPT(ModelConfig):
 
 def check_prompts(config: PredictGPT) -> None:
     """Check arguments before the model is loaded."""
-    from tfnlp.hub.modules.text_generation import check_sampling
+    from tfnlp.hub.modules.text_generation import sampling
 
-    check_sampling(config.temperature, config.top_k, config.top_p)
+    sampling(config.temperature, config.top_k, config.top_p)
     if config.beams and config.samples > 1:
         raise ValueError("`samples` draws, `beams` does not; give one of them")
 

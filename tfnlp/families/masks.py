@@ -44,9 +44,7 @@ def check_texts(mask: str, config: PredictPairs) -> None:
     if config.pair is None and not config.attention:
         missing = [text for text in config.text if mask not in text]
         if missing:
-            pair = config.__dataclass_fields__["pair"].metadata
-            other = "" if pair.get("hidden") else ", or use `pair`"
-            raise ValueError(f"{missing[0]!r} has no {mask} to fill; write one{other}")
+            raise ValueError(f"{missing[0]!r} has no {mask} to fill; write one")
 
 
 def predict(loaded: Any, config: PredictPairs) -> list[Any]:

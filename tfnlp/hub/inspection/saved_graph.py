@@ -176,21 +176,22 @@ class SavedGraph:
             raise self.damaged(f"an argument's description is not readable ({reason})") from error
 
     def _tensor(self, info: meta_graph_pb2.TensorInfo) -> tf.TypeSpec:
-        try:
-            shape, dtype = tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype)
-        except (TypeError, ValueError) as error:
-            raise self.damaged(f"a signature's tensor is not readable ({error})") from error
+        shape, dtype = self._shape_and_dtype(info.tensor_shape, info.dtype, "a signature's tensor")
         if info.WhichOneof("encoding") == "coo_sparse":
             return tf.SparseTensorSpec(shape, dtype)
         return tf.TensorSpec(shape, dtype)
 
     def _variable(self, place: int, trainable: bool) -> Variable:
         saved = self._nodes[place].variable
-        try:
-            shape, dtype = tf.TensorShape(saved.shape), tf.as_dtype(saved.dtype)
-        except (TypeError, ValueError) as error:
-            raise self.damaged(f"the variable {saved.name!r} is not readable ({error})") from error
+        what = f"the variable {saved.name!r}"
+        shape, dtype = self._shape_and_dtype(saved.shape, saved.dtype, what)
         return Variable(saved.name, shape, dtype, trainable)
+
+    def _shape_and_dtype(self, shape: Any, dtype: int, what: str) -> tuple:
+        try:
+            return tf.TensorShape(shape), tf.as_dtype(dtype)
+        except (TypeError, ValueError) as error:
+            raise self.damaged(f"{what} is not readable ({error})") from error
 
     def _tf1_variables(self) -> tuple[Variable, ...]:
         """Return the variables without shapes; these are in the index."""

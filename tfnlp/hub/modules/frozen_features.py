@@ -16,10 +16,10 @@ from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.files import written_whole
 from tfnlp.hub.modules.elmo_layers import sentence_layers
+from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.untracked import Untracked
 from tfnlp.tasks.encoding import EncodedExamples
 from tfnlp.tasks.forward import forward, is_compiled
-from tfnlp.training.randomness import seed_variables
 
 _NAMES = ("input_word_ids", "input_mask", "input_type_ids")
 _BATCH_TOKENS = 4096  # per batch of an encoder
@@ -39,8 +39,7 @@ class EncoderFeatures(tf.__internal__.tracking.AutoTrackable):
         super().__init__()
         self._encoder, self._layers = Untracked(encoder), lambda: list(layers)
         self.size = encoder.output["sequence_output"].shape[-1]
-        seeds = {id(v) for v in seed_variables(encoder)}  # these differ between runs
-        self.variables = [v.value for v in encoder.variables if id(v) not in seeds]
+        self.variables = [v.value for v in without_seeds(encoder)]  # seeds differ between runs
 
     @property
     def encoder(self) -> keras.Model | None:

@@ -66,10 +66,9 @@ class TextGenerator:
         ids, mask = self._prompts(prompts, max_new_tokens)
         stops = self._stops(stop_tokens)
         if beams is None:
-            check_sampling(temperature, top_k, top_p)
-            settings = dict(temperature=float(temperature), top_k=int(top_k), top_p=float(top_p))
+            settings = sampling(temperature, top_k, top_p)
             tokens = self._graph(generate, max_new_tokens, stop_ids=stops, **settings)(
-                ids, mask, _row_seeds(seeds, len(prompts))
+                ids, mask, seeds=_row_seeds(seeds, len(prompts))
             )
         else:
             if beams < 1:
@@ -95,14 +94,13 @@ class TextGenerator:
         The arguments are those of a call. A character is yielded when its last byte is complete, so
         a piece may be empty.
         """
-        check_sampling(temperature, top_k, top_p)
+        settings = sampling(temperature, top_k, top_p)
         ids, mask = self._prompts([prompt], max_new_tokens)
         stops, seeds = self._stops(stop_tokens), _row_seeds(seed, 1)
-        settings = dict(temperature=float(temperature), top_k=int(top_k), top_p=float(top_p))
         state = self._graph(start, max_new_tokens)(ids, mask)
         shown, tokens, ended = "", [], False
         while not ended:
-            new, state = self._graph(advance, 1, stop_ids=stops, **settings)(state, seeds)
+            new, state = self._graph(advance, 1, stop_ids=stops, **settings)(state, seeds=seeds)
             tokens += _until_stop(new, stops)[0].numpy().tolist()
             ended = len(tokens) == max_new_tokens or bool(state["done"][0])
             # Detokenize from the start each time: a piece may depend on those before it.
@@ -137,12 +135,8 @@ class TextGenerator:
         key = (function, count, *settings.items())
         if key not in self._graphs:
 
-            def run(*tensors: tf.Tensor) -> Any:
-                first, more = tensors[:2], tensors[2:]
-                if function is advance:
-                    first, more = tensors[:1], tensors[1:]
-                named = {"seeds": more[0]} if more else {}
-                return function(self._decoder, *first, count, **settings, **named)
+            def run(*tensors: Any, **seeds: tf.Tensor) -> Any:
+                return function(self._decoder, *tensors, count, **settings, **seeds)
 
             self._graphs[key] = tf.function(run, reduce_retracing=True, autograph=False)
         return self._graphs[key]
@@ -158,14 +152,15 @@ def check_vocabulary(model: keras.Model, tokenizer: GPT2Tokenizer | GPTTokenizer
         )
 
 
-def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
-    """Raise ValueError for arguments that `tfnlp.models.sample` can't use."""
+def sampling(temperature: float, top_k: int, top_p: float) -> dict[str, float]:
+    """Return the arguments of `tfnlp.models.sample`; raise ValueError for those it can't use."""
     if not 0 <= temperature < float("inf"):
         raise ValueError(f"temperature={temperature} must be 0 or more")
     if top_k < 0 or top_k != int(top_k):
         raise ValueError(f"top_k={top_k} must be 0 (all) or a number of tokens")
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p={top_p} must be above 0 and at most 1")
+    return dict(temperature=float(temperature), top_k=int(top_k), top_p=float(top_p))
 
 
 def pad_prompts(

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.files import folder_size
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.saving.probe import probe_batch
 
@@ -67,7 +68,7 @@ class CompactWeights:
             got = model(inputs, training=False)
         full = [v.value for v, _ in self._stored.values()]
         now = [x for _, stored in self._stored.values() for x in stored]
-        after = _size(directory)
+        after = folder_size(directory)
         found = Report(after + _bytes(full) - _bytes(now), after, *_difference(want, got))
         print(f"weights as {self.kind}: {found}")
         return found
@@ -164,15 +165,6 @@ def _difference(want: Any, got: Any) -> tuple[float, float]:
             difference = max(difference, np.abs(other - one).max(initial=0))
             largest = max(largest, np.abs(one).max(initial=0))
     return float(difference), float(largest)
-
-
-def _size(directory: str | os.PathLike) -> int:
-    """Return the bytes of all files in a folder."""
-    return sum(
-        os.path.getsize(os.path.join(folder, name))
-        for folder, _, names in os.walk(directory)
-        for name in names
-    )
 
 
 def _bytes(variables: Iterable[tf.Variable]) -> int:
