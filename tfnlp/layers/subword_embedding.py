@@ -6,13 +6,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import Shape, Tensor
-from tfnlp.layers.word_embedding import look_up
+from tfnlp.layers.word_embedding import WordEmbedding, look_up
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SubwordEmbedding(Layer):
+class SubwordEmbedding(WordEmbedding):
     """`v(w) = (E[w] + sum over n-grams g of w of E[V + h(g)]) / (1 + n-grams of w)`.
 
     fastText (Bojanowski et al. 2017, section 3.2), where h is a hash below `buckets`; the paper has
@@ -39,22 +39,13 @@ class SubwordEmbedding(Layer):
         most_subwords: int,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        check_positive(vocab_size=vocab_size, hidden_size=hidden_size)
+        super().__init__(vocab_size, hidden_size, **kwargs)
         check_positive(buckets=buckets, most_subwords=most_subwords)
-        self.vocab_size = vocab_size
-        self.hidden_size = hidden_size
         self.buckets = buckets
         self.most_subwords = most_subwords
 
     def build(self, input_shape: Shape | None = None) -> None:
-        reach = 0.5 / self.hidden_size
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.vocab_size + self.buckets, self.hidden_size),
-            initializer=keras.initializers.RandomUniform(-reach, reach),
-            autocast=False,
-        )
+        self._add_table(self.vocab_size + self.buckets)
         # [V, G]: rows of the table, -1 where a word has no more n-grams.
         self.subword_rows = self.add_weight(
             name="subword_rows",
@@ -90,9 +81,6 @@ class SubwordEmbedding(Layer):
         vectors = ops.stop_gradient(sums / counts - sums) + sums  # [N, H]
         vectors = ops.reshape(vectors, (*ops.shape(inputs), self.hidden_size))
         return ops.cast(vectors, self.compute_dtype)
-
-    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
-        return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 
 
 def plain_sums(table: Tensor, rows: Tensor) -> Tensor:

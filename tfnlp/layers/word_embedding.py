@@ -30,10 +30,13 @@ class WordEmbedding(Layer):
         self.hidden_size = hidden_size
 
     def build(self, input_shape: Shape | None = None) -> None:
+        self._add_table(self.vocab_size)
+
+    def _add_table(self, rows: int) -> None:
         reach = 0.5 / self.hidden_size
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(self.vocab_size, self.hidden_size),
+            shape=(rows, self.hidden_size),
             initializer=keras.initializers.RandomUniform(-reach, reach),
             autocast=False,
         )

@@ -24,8 +24,8 @@ from tfnlp.models.encoder_parts import (
 )
 from tfnlp.models.sizes import check_transformer
 
-# Base to xxlarge: the paper, table 1, of version 2 of the published models; up to large their
-# blocks are those of BERT. The others are no published ones.
+# Base to xxlarge: the paper, table 1, of version 2 of the published models; up to large the blocks
+# are those of BERT. The others are no published ones.
 ALBERT_TINY = {"embedding_size": 64, **BERT_TINY}
 ALBERT_MINI = {"embedding_size": 64, **BERT_MINI}
 ALBERT_SMALL = {"embedding_size": 128, **BERT_SMALL}

@@ -14,8 +14,8 @@ from tfnlp.layers import Dropout
 from tfnlp.layers.heads import at_positions
 from tfnlp.layers.types import Tensor
 from tfnlp.models.bert import bert
+from tfnlp.models.encoder_parts import encoder_inputs
 from tfnlp.models.first_position import encoder_at_first
-from tfnlp.models.packed import first_positions_input, packed_input
 from tfnlp.models.task_heads import (
     check_output,
     fold,
@@ -136,7 +136,8 @@ def bert_task(
         raise ValueError(
             f"output={output!r} is one of a row; an encoder of packed rows has several"
         )
-    inputs = _task_inputs(output, sequences, seq_length, packed)
+    several = sequences if output == "choice" else None
+    inputs = encoder_inputs(seq_length, packed, output != "tag", several)
     initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
 
@@ -174,22 +175,6 @@ def bert_task(
 
     model.for_prediction = functools.cache(fast)  # a function: Keras must not track its model
     return model
-
-
-def _task_inputs(
-    output: str, sequences: int, seq_length: int | None, packed: bool
-) -> dict[str, keras.KerasTensor]:
-    """Return the symbolic inputs of `bert_task`, int32."""
-    shape = (sequences, seq_length) if output == "choice" else (seq_length,)
-    inputs = {
-        key: keras.Input(shape, dtype="int32", name=key)
-        for key in ("input_word_ids", "input_mask", "input_type_ids")
-    }
-    if packed:
-        inputs["sequence_ids"] = packed_input(seq_length)
-    if packed and output != "tag":
-        inputs["first_positions"] = first_positions_input()
-    return inputs
 
 
 def unpacked_task(model: keras.Model, name: str = "unpacked_task") -> keras.Model:

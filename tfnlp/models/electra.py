@@ -28,8 +28,8 @@ from tfnlp.models.encoder_parts import (
 )
 from tfnlp.models.sizes import check_transformer
 
-# Small, base and large: the paper, table 6; the blocks of base and large are those of BERT. Tiny
-# and mini are no published ones.
+# Small, base and large: the paper, table 6; base and large have BERT's blocks. Tiny and mini are no
+# published ones.
 ELECTRA_TINY = {"embedding_size": 64, **BERT_TINY}
 ELECTRA_MINI = {"embedding_size": 128, **BERT_MINI}
 ELECTRA_SMALL = {"embedding_size": 128, **BERT_MINI, "num_layers": 12}

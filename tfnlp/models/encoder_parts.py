@@ -21,14 +21,18 @@ from tfnlp.models.packed import first_positions_input, packed_input, places, res
 
 
 def encoder_inputs(
-    seq_length: int | None, packed: bool = False, pooler: bool = False
+    seq_length: int | None,
+    packed: bool = False,
+    pooler: bool = False,
+    sequences: int | None = None,
 ) -> dict[str, Tensor]:
-    """Return the symbolic inputs of an encoder, int32 `[B, T]`.
+    """Return the symbolic inputs of an encoder, int32 `[B, T]`, or `[B, sequences, T]`.
 
     Packed rows have `sequence_ids`, too, and `first_positions` if the encoder has a pooler.
     """
+    shape = (seq_length,) if sequences is None else (sequences, seq_length)
     inputs = {
-        name: keras.Input((seq_length,), dtype="int32", name=name)
+        name: keras.Input(shape, dtype="int32", name=name)
         for name in ("input_word_ids", "input_mask", "input_type_ids")
     }
     if packed:

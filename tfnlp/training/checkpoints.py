@@ -64,7 +64,8 @@ class Checkpoints:
         try:
             _remove(partial)
             tf.io.gfile.makedirs(partial)
-            _bundle(_tensors(self._variables)).write(tf.io.gfile.join(partial, "variables"))
+            bundle = tf.train.Checkpoint(variables=_tensors(self._variables))
+            bundle.write(tf.io.gfile.join(partial, "variables"))
             text = json.dumps({"step": step, **state}, sort_keys=True)
             with tf.io.gfile.GFile(tf.io.gfile.join(partial, "state.json"), "w") as file:
                 record = {"crc32": zlib.crc32(text.encode()), "state": text}
@@ -104,7 +105,8 @@ class Checkpoints:
         state = read_state(path)
         variables = _tensors(self._variables, values=False)
         try:
-            status = _bundle(variables).read(tf.io.gfile.join(path, "variables"))
+            bundle = tf.train.Checkpoint(variables=variables)
+            status = bundle.read(tf.io.gfile.join(path, "variables"))
             # A model is also restored without its optimizer: unused values are no error.
             status.assert_existing_objects_matched().expect_partial()
         except Exception as error:  # damage raises OpError, IndexError, KeyError, ...
@@ -190,10 +192,6 @@ def check_finite(source: str, variables: Mapping[str, Any]) -> None:
         value = variable if isinstance(variable, tf.Variable) else variable.numpy()
         if tf.as_dtype(value.dtype).is_floating and not tf.reduce_all(tf.math.is_finite(value)):
             raise ValueError(f"{source} holds numbers that are not finite in {name!r}")
-
-
-def _bundle(variables: dict[str, tf.Variable]) -> tf.train.Checkpoint:
-    return tf.train.Checkpoint(variables=variables)
 
 
 def _tensors(variables: Mapping[str, Any], values: bool = True) -> dict[str, tf.Variable]:

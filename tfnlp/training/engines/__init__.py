@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
+import tensorflow as tf
 
+from tfnlp.training.cluster.workers import Workers
 from tfnlp.training.engines.jax_memory import keep_freed_memory
 
 if TYPE_CHECKING:
     from tfnlp.tasks import Task
     from tfnlp.training.batches import StepData
-    from tfnlp.training.cluster.workers import Workers
     from tfnlp.training.layer_rates import LayerRates
     from tfnlp.training.loss_scaling import LossScaling
 
@@ -87,8 +88,6 @@ def default_strategy() -> Any:
 
         keep_tensorflow_on_cpu()
         return JaxDevices()
-    import tensorflow as tf
-
     return tf.distribute.get_strategy()
 
 
@@ -101,8 +100,6 @@ def is_compiled(strategy: Any, jit: bool = False) -> bool:
     """
     if keras.backend.backend() == "jax":
         return True
-    import tensorflow as tf
-
     return jit or isinstance(strategy, tf.distribute.TPUStrategy)
 
 
@@ -110,8 +107,6 @@ def device_kind(strategy: Any) -> str:
     """Return what a `tf.distribute.Strategy` or `JaxDevices` trains on: "tpu", "gpu" or "cpu"."""
     if keras.backend.backend() == "jax":
         return strategy.devices[0].platform
-    import tensorflow as tf
-
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return "tpu"
     try:
@@ -127,8 +122,6 @@ def workers_of(strategy: Any) -> Workers:
         from tfnlp.training.engines.jax_workers import JaxWorkers
 
         return JaxWorkers(strategy)
-    from tfnlp.training.cluster.workers import Workers
-
     return Workers(strategy)
 
 
