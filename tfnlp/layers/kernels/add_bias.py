@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.kernels.target import by_target
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -24,10 +25,9 @@ def add_bias(x: Tensor, bias: Tensor) -> Tensor:
 def with_sum_of_rows(x: Tensor, bias: Tensor) -> Tensor:
     """Return what `plain_add_bias` returns, with `sum_of_rows` as the gradient of the bias."""
 
-    @ops.custom_gradient
+    @with_gradient
     def added(x: Tensor, bias: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
-            dy = args[0] if upstream is None else upstream
+        def gradient(dy: Tensor) -> tuple[Tensor, Tensor]:
             rows = ops.reshape(dy, (-1, dy.shape[-1]))  # [N, V]
             return dy, ops.cast(sum_of_rows(rows), bias.dtype)
 

@@ -11,7 +11,7 @@ from keras import ops
 
 from tfnlp.layers.kernels.attend import Fixed, Tensors, attend, attend_gradient, float32
 from tfnlp.layers.kernels.lstm_loop import cell, cell_gradient, matmul, outer, scan
-from tfnlp.layers.kernels.upstream import upstream_gradients
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import DType, Tensor
 
 _NO_CLIPS = (None, None, 1.0)  # constants of the cells: no clips; 1 is added to the forget gate
@@ -47,13 +47,13 @@ def trainable_attention_loop(
 ) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor]]:
     """Return what `attention_loop` returns, with a hand-written gradient for all of `tensors`."""
 
-    @ops.custom_gradient
+    @with_gradient
     def loop(*flat: Tensor) -> tuple[tuple[Tensor, ...], Callable[..., list[Tensor]]]:
         inside = keras.tree.pack_sequence_as(tensors, flat)
         last, kept = _forward(inside, fixed)
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> list[Tensor]:
-            d_output, d_attention, *d_last = upstream_gradients(args, upstream)
+        def gradient(upstream: tuple[Tensor, ...]) -> list[Tensor]:
+            d_output, d_attention, *d_last = upstream
             half = len(d_last) // 2
             d_last = {"c": d_last[:half], "h": d_last[half:]}
             found = _backward(inside, fixed, kept, d_output, d_attention, d_last)

@@ -25,6 +25,7 @@ from tfnlp.layers.kernels.dropout_mask import mask_of_rows
 from tfnlp.layers.kernels.product import product
 from tfnlp.layers.kernels.storage import empty_like, entries
 from tfnlp.layers.kernels.target import by_target
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 _WRITTEN_OUT = 8  # query blocks of a row without a loop; with `causal` they skip later keys
@@ -96,7 +97,7 @@ def blockwise_attention(
 
     # Every array is an argument: in a branch that JAX traces for one platform, a gradient can't
     # use arrays from outside.
-    @ops.custom_gradient
+    @with_gradient
     def attended(
         q: Tensor, k: Tensor, v: Tensor, *others: Tensor
     ) -> tuple[Tensor, Callable[..., Any]]:
@@ -104,8 +105,7 @@ def blockwise_attention(
         turns = _Turns(inside, visible.causal, drops, blocks)
         (output,) = turns.over_rows(turns.forward, ("q",))
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor | None, ...]:
-            d_output = args[0] if upstream is None else upstream
+        def gradient(d_output: Tensor) -> tuple[Tensor | None, ...]:
             found = turns.over_rows(turns.backward, ("q", "k", "v"), d_output=d_output)
             return *found, *[None for _ in others]
 

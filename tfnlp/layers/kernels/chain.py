@@ -10,7 +10,7 @@ from typing import NamedTuple
 from keras import ops
 
 from tfnlp.layers.kernels.lstm_loop import scan
-from tfnlp.layers.kernels.upstream import upstream_gradients
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -46,14 +46,13 @@ def log_partition(chain: Chain, live: Tensor) -> Tensor:
         live: bool `[T, B]`.
     """
 
-    @ops.custom_gradient
+    @with_gradient
     def summed(*scores: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, ...]]]:
         chain = Chain(*scores)
         last, sums = _forward(chain, live)
         log_z = _log_z(chain, live, last)
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
-            (dy,) = (args if upstream is None else upstream_gradients(args, upstream))[:1]
+        def gradient(dy: Tensor) -> tuple[Tensor, ...]:
             betas, pairs = _backward(chain, live, log_z, sums, dy)
             marginals = _marginals(live, sums, betas, log_z) * dy[None, :, None]  # [T, B, K]
             first = ops.cast(first_live(live), "float32")[:, :, None]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from keras import ops
 
 from tfnlp.layers.kernels.target import by_target
-from tfnlp.layers.kernels.upstream import upstream_gradients
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -56,13 +56,12 @@ def maxima_by_place(x: Tensor, *kernels: Tensor) -> Tensor:
     """
     shapes = [kernel.shape for kernel in kernels]
 
-    @ops.custom_gradient
+    @with_gradient
     def maxima(x: Tensor, *kernels: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, ...]]]:
         joined = _joined(kernels)  # [WE, F]
         best, place = _best_places(x, joined, shapes)
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
-            (d_best,) = upstream_gradients((args,), upstream)
+        def gradient(d_best: Tensor) -> tuple[Tensor, ...]:
             dx, d_joined = _gradients(x, joined, place, d_best)
             return dx, *_split(d_joined, shapes)
 

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 _ONES = 8  # columns of the product that sums, see `ones_times`
@@ -29,10 +30,9 @@ def plain_from_columns(x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
 def to_columns(x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
     """Return what `plain_to_columns` returns."""
 
-    @ops.custom_gradient
+    @with_gradient
     def dense(x: Tensor, kernel: Tensor, bias: Tensor) -> tuple[Tensor, Callable[..., Any]]:
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
-            dy = args[0] if upstream is None else upstream  # [B, F, T]
+        def gradient(dy: Tensor) -> tuple[Tensor, ...]:  # [B, F, T]
             ones = ops.ones((ops.shape(x)[0], x.shape[1], _ONES), dy.dtype)
             d_bias = ops.einsum("bft,bto->fo", dy, ones)[:, 0]
             d_kernel = ops.einsum("btc,bft->cf", x, dy)
@@ -46,10 +46,9 @@ def to_columns(x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
 def from_columns(x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
     """Return what `plain_from_columns` returns."""
 
-    @ops.custom_gradient
+    @with_gradient
     def dense(x: Tensor, kernel: Tensor, bias: Tensor) -> tuple[Tensor, Callable[..., Any]]:
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
-            dy = args[0] if upstream is None else upstream  # [B, T, H]
+        def gradient(dy: Tensor) -> tuple[Tensor, ...]:  # [B, T, H]
             ones = ops.ones((ops.shape(dy)[0], dy.shape[1], _ONES), dy.dtype)
             d_bias = ops.einsum("bto,bth->oh", ones, dy)[0]
             d_kernel = ops.einsum("bft,bth->fh", x, dy)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from keras import ops
 
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -31,7 +32,7 @@ def cross_entropy_of_rows(z: Tensor, ids: Tensor, epsilon: float = 0.0) -> Tenso
     scatter.
     """
 
-    @ops.custom_gradient
+    @with_gradient
     def losses(z: Tensor) -> tuple[Tensor, Callable[..., Tensor]]:
         largest = ops.max(z, axis=-1, keepdims=True)
         log_z = largest + ops.log(ops.sum(ops.exp(z - largest), axis=-1, keepdims=True))  # [N, 1]
@@ -40,11 +41,11 @@ def cross_entropy_of_rows(z: Tensor, ids: Tensor, epsilon: float = 0.0) -> Tenso
         if epsilon:
             loss -= epsilon * ops.mean(z, axis=-1, keepdims=True)
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> Tensor:
-            dy = (args[0] if upstream is None else upstream)[:, None]
+        def gradient(dy: Tensor) -> Tensor:
             is_target = ops.equal(ops.arange(z.shape[-1], dtype="int32"), ids[:, None])
             q = ops.where(is_target, 1.0 - epsilon, 0.0)
-            return (ops.exp(z - log_z) - (q + epsilon / z.shape[-1] if epsilon else q)) * dy
+            q = q + epsilon / z.shape[-1] if epsilon else q
+            return (ops.exp(z - log_z) - q) * dy[:, None]
 
         return loss[:, 0], gradient
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from keras import ops
 
 from tfnlp.layers.kernels.target import by_target
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -67,13 +68,13 @@ def _with_slope(
 ) -> Callable[[Tensor], Tensor]:
     """Return `function`, which returns values and slopes in float32, with a gradient."""
 
-    @ops.custom_gradient
+    @with_gradient
     def applied(x: Tensor) -> tuple[Tensor, Callable[..., Tensor]]:
         y, slope = function(ops.cast(x, "float32"))
         slope = ops.cast(slope, x.dtype)
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> Tensor:
-            return (args[0] if upstream is None else upstream) * slope
+        def gradient(dy: Tensor) -> Tensor:
+            return dy * slope
 
         return ops.cast(y, x.dtype), gradient
 

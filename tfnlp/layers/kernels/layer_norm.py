@@ -7,6 +7,7 @@ from keras import ops
 from tfnlp.layers.kernels.add_bias import sum_of_rows
 from tfnlp.layers.kernels.storage import kept
 from tfnlp.layers.kernels.target import by_target
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -26,7 +27,7 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
     `dx = (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon)` and `dgamma = sum_r dy n`.
     """
 
-    @ops.custom_gradient
+    @with_gradient
     def scaled(x: Tensor, gamma: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
         x32 = ops.cast(x, "float32")
         mean = ops.mean(x32, axis=-1, keepdims=True)
@@ -35,8 +36,7 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
         scale = ops.rsqrt(variance + epsilon)  # [R, 1]
         normal, input_ = centred * scale, kept(x)
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
-            dy = args[0] if upstream is None else upstream
+        def gradient(dy: Tensor) -> tuple[Tensor, Tensor]:
             # A TPU keeps x, of which an element has half as many bytes in bfloat16.
             n = by_target(_normal, lambda *given: given[-1], input_, mean, scale, normal)
             g = dy * gamma

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.kernels.target import by_target
-from tfnlp.layers.kernels.upstream import upstream_gradients
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import DType, Tensor
 
 Constants = tuple[float | None, float | None, float]  # cell_clip, projection_clip, forget_bias
@@ -68,7 +68,7 @@ def trainable_lstm_loop(
 ) -> tuple[Tensor, Tensor]:
     """Return what `lstm_loop` returns, with a hand-written gradient for all but `live`, `keep`."""
 
-    @ops.custom_gradient
+    @with_gradient
     def loop(
         gates: Tensor, c_0: Tensor, h_0: Tensor, recurrent: Tensor, *projections: Tensor
     ) -> tuple[tuple[Tensor, Tensor], Callable[..., tuple[Tensor, ...]]]:
@@ -87,8 +87,8 @@ def trainable_lstm_loop(
         def activated(kept: Tensor) -> tuple[Tensor, ...]:
             return activate(kept, constants) if narrow else ops.split(kept, 4, axis=-1)
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
-            d_outputs, d_c = upstream_gradients(args, upstream)
+        def gradient(upstream: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            d_outputs, d_c = upstream
             before = [
                 ops.concatenate([first[None], all_steps[:-1]]) * (1.0 if keep is None else keep)
                 for first, all_steps in ((c_0, cells), (h_0, outputs))

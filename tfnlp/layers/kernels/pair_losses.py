@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from keras import ops
 
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -30,15 +31,14 @@ def pair_losses(scores: Tensor, band: Tensor, weights: Tensor, size: int) -> Ten
     pair is larger than 87, the largest that float32 gives for a sigmoid above 0.
     """
 
-    @ops.custom_gradient
+    @with_gradient
     def sums(scores: Tensor) -> tuple[Tensor, Callable[..., Tensor]]:
         true, false = ops.sigmoid(scores[:, :size]), ops.sigmoid(-scores[:, size:])
         losses = ops.sum(_log(true) * -band, (1, 2))
         losses -= ops.sum(ops.sum(_log(false), 1, keepdims=True) * weights, (1, 2))
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> Tensor:
-            upstream = args[0] if upstream is None else upstream  # [B]
-            upstream = upstream[:, None, None]
+        def gradient(upstream: Tensor) -> Tensor:
+            upstream = upstream[:, None, None]  # [B, 1, 1]
             return ops.concatenate(
                 [(true - 1.0) * (band * upstream), (1.0 - false) * (weights * upstream)], 1
             )

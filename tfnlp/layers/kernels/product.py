@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -20,7 +21,7 @@ def product(x: Tensor, y: Tensor) -> Tensor:
         return plain_product(x, y)
     from tfnlp.jax_forms import narrow_product
 
-    @ops.custom_gradient
+    @with_gradient
     def multiplied(x: Tensor, y: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:
         def gradient(dz: Tensor) -> tuple[Tensor, ...]:
             dx = narrow_product(dz, ops.swapaxes(y, -1, -2))

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.kernels.product import product
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -22,10 +23,9 @@ def tied_projection(h: Tensor, table: Tensor) -> Tensor:
     if keras.backend.backend() == "jax":
         return product(h, ops.transpose(table))  # XLA transposes nothing
 
-    @ops.custom_gradient
+    @with_gradient
     def projected(h: Tensor, table: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
-            dy = args[0] if upstream is None else upstream
+        def gradient(dy: Tensor) -> tuple[Tensor, Tensor]:
             return ops.matmul(dy, table), ops.matmul(ops.transpose(dy), h)
 
         return plain_tied_projection(h, table), gradient

@@ -19,7 +19,7 @@ from tfnlp.layers.kernels.cross_entropy import plain_cross_entropy
 from tfnlp.layers.kernels.product import product
 from tfnlp.layers.kernels.storage import entries
 from tfnlp.layers.kernels.tied_projection import plain_tied_projection
-from tfnlp.layers.kernels.upstream import upstream_gradients
+from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
 
 Named = dict[str, Tensor]
@@ -70,12 +70,12 @@ def vocabulary_loss(
     """
     parts = [h, table] if bias is None else [h, table, bias]
 
-    @ops.custom_gradient
+    @with_gradient
     def losses(*parts: Tensor) -> tuple[tuple[Tensor, Tensor], Callable[..., Any]]:
         sums, gradients = _over_positions(parts, ids, weights, positions, hits)
 
-        def gradient(*given: Tensor, upstream: Any = None) -> tuple[Tensor, ...]:
-            scale = upstream_gradients(given, upstream)[0]
+        def gradient(upstream: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            scale = upstream[0]
             scaled = [ops.cast(g, "float32") * scale for g in gradients]
             return tuple(ops.cast(g, x.dtype) for g, x in zip(scaled, parts, strict=True))
 
