@@ -1,7 +1,10 @@
-"""Input of vocabulary training: texts are counted as words, and words are given to the trainer."""
+"""Training of vocabularies on counted words."""
 
 import collections
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 _LINE = 1000  # words of a line
 
@@ -16,12 +19,6 @@ def checked_texts(texts: Iterable[str], name: str = "texts") -> Iterator[str]:
         yield text
 
 
-def check_counts(counts: collections.Counter) -> None:
-    """Raise ValueError if no words were counted."""
-    if not counts:
-        raise ValueError("texts holds no words to train a vocabulary on; pass some text")
-
-
 def frequent_characters(counts: collections.Counter, limit: int) -> list[str]:
     """Return the `limit` most frequent characters of words, in code point order."""
     chars = collections.Counter()
@@ -31,16 +28,42 @@ def frequent_characters(counts: collections.Counter, limit: int) -> list[str]:
     return sorted(sorted(chars, key=lambda char: (-chars[char], char))[:limit])
 
 
-def most_tokens(counts: collections.Counter, first: int) -> int:
-    """Return a size that no vocabulary of these words exceeds.
+def train(
+    model: models.Model,
+    trainer: Callable[..., trainers.Trainer],
+    counts: collections.Counter,
+    first: list[str],
+    **options: Any,
+) -> Tokenizer:
+    """Return a tokenizer that has learnt its vocabulary from counted words.
 
-    The trainer reserves memory for the size that it is given, so it gets no larger one than this.
+    The trainers number symbols of several characters (`##x`, `x</w>`) in hash order, which decides
+    ties between merges, and so differs from run to run. Declaring every symbol beforehand fixes the
+    numbers.
 
     Args:
+        model, trainer: of the library `tokenizers`, an object and a class.
         counts: of words.
-        first: number of tokens that are there before the first merge.
+        first: all symbols that there are before the first merge.
+        options: of the trainer, `vocab_size` among them.
     """
-    return first + sum(map(len, counts))  # every merge shortens a word by one symbol or more
+    if not counts:
+        raise ValueError("texts holds no words to train a vocabulary on; pass some text")
+    alphabet = [symbol for symbol in first if len(symbol) == 1]
+    # Memory is reserved for the size that is given. Every merge shortens a word by one symbol.
+    most = len(first) + sum(map(len, counts))
+    options["vocab_size"] = min(options["vocab_size"], most)
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    learning = trainer(
+        special_tokens=first,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+        **options,
+    )
+    tokenizer.train_from_iterator(repeat_words(counts), learning)
+    return tokenizer
 
 
 def repeat_words(counts: collections.Counter) -> Iterator[str]:

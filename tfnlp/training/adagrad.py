@@ -22,10 +22,7 @@ class Adagrad(Optimizer):
         super().__init__(weight_decay)
         if not initial_accumulator > 0:
             raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
-        self.initial_accumulator = initial_accumulator
-
-    def slot_value(self, name: str) -> float:
-        return self.initial_accumulator
+        self.initial_accumulator = self.slot_value = initial_accumulator
 
     def update(
         self,

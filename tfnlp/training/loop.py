@@ -103,7 +103,8 @@ class Loop:
                 # A worker that stopped alone would leave the others waiting for it.
                 told = trainer.workers.gather(signal.received, self._model.stop_training)
                 interrupted, finished = told.any(axis=0)
-                stopping = interrupted or finished or self._stopped_early()
+                early = trainer.history.stopped_early(self.monitor, self.patience)
+                stopping = interrupted or finished or early
                 if trainer.directory is not None and (
                     stopping or self._is_due(step, self.intervals.checkpoint)
                 ):
@@ -115,9 +116,6 @@ class Loop:
 
     def _is_due(self, step: int, interval: int) -> bool:
         return step % interval == 0 or step == self.steps
-
-    def _stopped_early(self) -> bool:
-        return self.trainer.history.stopped_early(self.monitor, self.patience)
 
     def _train(self, iterator: Iterator[Any], step: int) -> dict[str, float]:
         """Make the steps of one call into TensorFlow; return their means."""

@@ -36,6 +36,7 @@ class Optimizer:
     """
 
     slot_names: tuple[str, ...] = ()
+    slot_value = 0.0  # before the first update
     takes_rows = False
 
     def __init__(self, weight_decay: float = 0.0) -> None:
@@ -50,7 +51,7 @@ class Optimizer:
         self.decays = [0.0 if _NOT_DECAYED.search(v.path) else self.weight_decay for v in variables]
         self.slots = {
             f"{name}/{v.path}": keras.Variable(
-                keras.initializers.Constant(self.slot_value(name)),
+                keras.initializers.Constant(self.slot_value),
                 shape=self.slot_shape(v.shape),
                 dtype=v.dtype,
                 trainable=False,
@@ -59,10 +60,6 @@ class Optimizer:
             for v in variables
             for name in self.slot_names
         }
-
-    def slot_value(self, name: str) -> float:
-        """Return the value of the slot called `name` before the first update."""
-        return 0.0
 
     def slot_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the slots of a variable."""

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -32,11 +33,10 @@ class WordCorpus:
     ids: np.ndarray
     sentence_starts: np.ndarray
     unknown: int = 0
-    counts: np.ndarray = dataclasses.field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        counts = count_ids(self.ids, len(self.words))
-        object.__setattr__(self, "counts", counts)
+    @functools.cached_property
+    def counts(self) -> np.ndarray:
+        return count_ids(self.ids, len(self.words))
 
     @property
     def num_words(self) -> int:

@@ -10,7 +10,7 @@ from tfnlp.data.labelled.reading import checked_reading, examples_of_table, in_b
 from tfnlp.data.labelled.related_texts import fields_of, is_text
 from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
-from tfnlp.data.labelled.tables import Column, Table
+from tfnlp.data.labelled.tables import Column, Reading, Table
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 
 # The columns that the fields of a tuple stand for, by their number.
@@ -104,7 +104,7 @@ def examples_of(
         ValueError: as `read_task`; the message names `name` and the row, from 0.
         FileNotFoundError, OSError: as `read_task`.
     """
-    how = checked_reading(task, text, label, skip, labelled, drop, separator)
+    how = checked_reading(task, Reading(text, label, skip, labelled, drop, separator))
     if is_path(data):
         return read_files(task, [data], how)
     if isinstance(data, TaskData):

@@ -114,7 +114,7 @@ def read_task(
         ImportError: for `.parquet` without pyarrow.
     """
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    how = checked_reading(task, text, label, skip, labelled, drop, separator)
+    how = checked_reading(task, Reading(text, label, skip, labelled, drop, separator))
     return read_files(task, paths, how)
 
 
@@ -144,21 +144,13 @@ def in_bio(task: str, data: TaskData) -> TaskData:
     return TaskData(examples, data.skipped, scheme)
 
 
-def checked_reading(
-    task: str,
-    text: Column | Sequence[Column] | None,
-    label: Column | Sequence[Column] | None,
-    skip: bool,
-    labelled: bool,
-    drop: Sequence[str],
-    separator: str | None,
-) -> Reading:
-    """Check the arguments of `read_task` and return them."""
+def checked_reading(task: str, how: Reading) -> Reading:
+    """Check the arguments of `read_task`; return them with `text` as a list."""
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
-    if isinstance(drop, str):
-        raise ValueError(f"drop must be a sequence of labels; got the string {drop!r}")
-    text = column_list(text)
+    if isinstance(how.drop, str):
+        raise ValueError(f"drop must be a sequence of labels; got the string {how.drop!r}")
+    text, label = column_list(how.text), how.label
     if label is not None:
         columns = column_list(label)
         one = task != "labels" or isinstance(label, str | int)
@@ -167,7 +159,7 @@ def checked_reading(
         label = columns[0] if one else columns
     if task == "answer" and (text is not None or label is not None):
         raise ValueError("the task answer reads SQuAD's form, which has no columns to choose")
-    return Reading(text, label, skip, labelled, drop, separator)
+    return dataclasses.replace(how, text=text, label=label)
 
 
 def examples_of_table(task: str, table: Table, how: Reading) -> TaskData:

@@ -7,17 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, trainers
 
 from tfnlp.text.byte_pairs.files import Merges
 from tfnlp.text.byte_pairs.tokenizer import END_OF_TEXT
-from tfnlp.text.counted_words import (
-    check_counts,
-    checked_texts,
-    frequent_characters,
-    most_tokens,
-    repeat_words,
-)
+from tfnlp.text.counted_words import checked_texts, frequent_characters, train
 from tfnlp.text.gpt.gpt2_splitting import gpt2_words
 from tfnlp.text.gpt.gpt2_tokenizer import byte_characters
 from tfnlp.text.gpt.splitting import gpt_words
@@ -61,26 +55,20 @@ def train_bpe(
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}")
     symbols = _KINDS[kind]
     counts, first = symbols.count(checked_texts(texts), limit_alphabet)
-    check_counts(counts)
     if vocab_size <= len(first):
         raise ValueError(
             f"vocab_size={vocab_size} cannot hold the {len(first)} {symbols.name} and "
             f"{END_OF_TEXT}; pass vocab_size >= {len(first) + 1}"
         )
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    trainer = trainers.BpeTrainer(
-        vocab_size=min(vocab_size - 1, most_tokens(counts, len(first))),
+    tokenizer = train(
+        models.BPE(),
+        trainers.BpeTrainer,
+        counts,
+        first,
+        vocab_size=vocab_size - 1,
         min_frequency=min_frequency,
-        show_progress=False,
-        # The trainer numbers `x</w>` in hash order, which decides ties between merges, and so
-        # differs from run to run. Declaring every symbol beforehand fixes the numbers.
-        special_tokens=first,
-        initial_alphabet=[symbol for symbol in first if len(symbol) == 1],
-        limit_alphabet=sum(len(symbol) == 1 for symbol in first),
         **symbols.options,
     )
-    tokenizer.train_from_iterator(repeat_words(counts), trainer)
     return _result(tokenizer)
 
 

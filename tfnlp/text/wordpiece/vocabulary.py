@@ -8,15 +8,9 @@ import collections
 import os
 from collections.abc import Iterable, Sequence
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import models, normalizers, pre_tokenizers, trainers
 
-from tfnlp.text.counted_words import (
-    check_counts,
-    checked_texts,
-    frequent_characters,
-    most_tokens,
-    repeat_words,
-)
+from tfnlp.text.counted_words import checked_texts, frequent_characters, train
 from tfnlp.text.lines import checked_entries, read_lines, write_text
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -51,11 +45,8 @@ def train_wordpiece(
             `vocab_size` is too small for the special tokens and the characters.
     """
     counts = _count_words(texts, lowercase)
-    check_counts(counts)
     starting = frequent_characters(counts, limit_alphabet)
     continuing = sorted({char for word in counts for char in word[1:]}.intersection(starting))
-    # The trainer numbers `##x` characters in hash order, which decides ties between merges, and
-    # so differs from run to run. Declaring every character beforehand fixes the numbers.
     initial = [*SPECIAL_TOKENS, *starting, *(CONTINUATION + char for char in continuing)]
     if vocab_size < len(initial):
         raise ValueError(
@@ -63,18 +54,15 @@ def train_wordpiece(
             f"{len(initial) - len(SPECIAL_TOKENS)} characters of the texts; pass vocab_size >= "
             f"{len(initial)} or lower limit_alphabet={limit_alphabet}"
         )
-    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=min(vocab_size, most_tokens(counts, len(initial))),
+    tokenizer = train(
+        models.WordPiece(unk_token=UNK),
+        trainers.WordPieceTrainer,
+        counts,
+        initial,
+        vocab_size=vocab_size,
         min_frequency=min_frequency,
-        show_progress=False,
-        special_tokens=initial,
-        initial_alphabet=starting,
-        limit_alphabet=len(starting),
         continuing_subword_prefix=CONTINUATION,
     )
-    tokenizer.train_from_iterator(repeat_words(counts), trainer)
     ids = tokenizer.get_vocab()
     return [token for token in sorted(ids, key=ids.get) if _token_bytes(token) <= MAX_TOKEN_BYTES]
 

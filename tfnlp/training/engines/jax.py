@@ -101,7 +101,10 @@ class JaxEngine:
         """Return what a checkpoint keeps, by name."""
         values = self._variables
         model = {f"model/{v.path}": v for v in [*values.weights, *values.others]}
-        slots = {f"optimizer/{name}": _in_64_bits(v) for name, v in self._slots.items()}
+        slots = {
+            f"optimizer/{name}": Int64(v) if v.dtype == "int32" else v
+            for name, v in self._slots.items()
+        }
         state = {f"state/{name}": v for name, v in values.state.items()}
         scaling = {f"loss_scaling/{name}": v for name, v in values.scaling.items()}
         return {**model, **slots, **state, **scaling, "step": self._counter}
@@ -223,16 +226,11 @@ def _of_one_shape(
     return [[batch] for batch in batches]
 
 
-def _in_64_bits(variable: Any) -> Any:
-    """Return a variable; an int32 one, such as a Keras optimizer's count of its updates, as int64.
+class Int64:
+    """An int32 variable that a checkpoint keeps as int64, as a Keras optimizer's count of updates.
 
     TensorFlow's Keras counts in int64, and a checkpoint is read by both.
     """
-    return Int64(variable) if variable.dtype == "int32" else variable
-
-
-class Int64:
-    """An int32 variable that a checkpoint keeps as int64."""
 
     dtype = "int64"
 
