@@ -25,7 +25,9 @@ def test_a_busy_port_and_a_broken_folder(capsys, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_a_signal_ends_it_when_requests_are_answered(module_of, number):
     pipe = subprocess.PIPE
     # A request waits a second for others, so it is under way when the signal comes.
