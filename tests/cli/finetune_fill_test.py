@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.command import RUN, checkpoint, error, tfnlp
 from tests.support import golden
-from tfnlp.convert import load_bert, save_huggingface
+from tfnlp.convert import load_bert
 from tfnlp.text import read_vocabulary
 
 pytestmark = pytest.mark.slow
@@ -94,11 +94,3 @@ def test_going_on_with_a_checkpoint_of_google(text, tmp_path):
     for variable in before.pretrainer.weights:
         found = after[f"model/{variable.path}"]
         np.testing.assert_allclose(found, variable, atol=2e-3)  # two small updates away
-
-
-def test_a_model_without_the_head(text, tmp_path, capsys):
-    bare = tmp_path / "bare"
-    save_huggingface(load_bert(GOOGLE).encoder, bare, GOOGLE / "vocab.txt", lowercase=True)
-    assert fill(bare, text, tmp_path / "run") == 1
-    assert "has no masked-LM head to go on with" in error(capsys)
-    assert os.listdir(tmp_path) == ["bare"]

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("nbformat")
 import nbformat  # noqa: E402
 
-from colab.common import HERE, INSTALL, badge  # noqa: E402
+from colab.common import HERE  # noqa: E402
 from tests.colab.notebooks import cell, is_drawn, names, read  # noqa: E402
 
 pytestmark = pytest.mark.long
@@ -58,18 +58,3 @@ def test_holds_nothing_of_the_machine_it_ran_on(notebook):
         for part in written:
             assert not MACHINE_PATHS.search(part), part
             assert not any(word in part for word in ("Traceback", "WARNING", "do_not_convert"))
-
-
-@pytest.mark.parametrize("name", names())
-def test_has_the_badge_the_switches_and_the_shared_installation(name):
-    notebook = read(name)
-    assert badge(name) in notebook.cells[0].source
-    settings = cell(notebook, "settings").source
-    assert 'os.environ.get("TFNLP_TOY") == "1"' in settings
-    assert re.search(r"^drive = False ", settings, re.M) and re.search(
-        r"^folder = ", settings, re.M
-    )
-    code = [c for c in notebook.cells if c.cell_type == "code"]
-    assert code[:2] == [cell(notebook, "settings"), cell(notebook, "install")]
-    assert cell(notebook, "install").source == INSTALL
-    assert cell(notebook, "install").outputs == []  # it does nothing where tfnlp can be imported

@@ -121,12 +121,3 @@ def test_which_files_are_taken(folder, tmp_path):
     fails("2 files .*: elmo_2x7_weights.hdf5, old_weights.hdf5; say which",
           path=folder, options=apart)  # fmt: skip
     assert load_elmo(folder, options=apart, weights=weights).config == expected
-
-
-def test_nothing_there(tmp_path, no_model):
-    fails("options=None: give a folder")
-    fails("there is no folder .*absent", FileNotFoundError, tmp_path / "absent")
-    (tmp_path / "options.json").write_text("{}")
-    fails(r"holds no \*weights\*.hdf5; found \['options.json'\]", FileNotFoundError, tmp_path)
-    fails("options x.json does not exist", FileNotFoundError, tmp_path, options="x.json")
-    fails("weights x.hdf5 does not exist", FileNotFoundError, tmp_path, weights="x.hdf5")

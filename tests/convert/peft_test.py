@@ -75,13 +75,6 @@ def test_what_is_written_is_read_again(tmp_path):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 
 
-def test_a_run_without_updates_has_no_adapters(tmp_path):
-    run = tfnlp.load(golden("huggingface_heads") / "bert_classify")
-    with pytest.raises(ValueError, match="was not trained with `lora`"):
-        run.export(tmp_path / "adapters", format="peft")
-    assert not (tmp_path / "adapters").exists()
-
-
 @pytest.mark.parametrize(
     "changes, said",
     [

@@ -18,10 +18,8 @@ LOWER, UPPER = ["[PAD]", "[CLS]", "<S>", "the", "##ing", "é"], ["[PAD]", "the",
         ("x", "vocab.txt", UPPER, None, False),
         ("uncased_L-2_H-128_A-2", "vocab.txt", UPPER, None, True),
         ("multi_cased_L-12_H-768_A-12", "vocab.txt", LOWER, None, False),
-        ("showcased", "vocab.txt", LOWER, None, True),
         ("cased", "bert-uncased-vocab.txt", UPPER, None, True),
         ("uncased", "vocab.txt", LOWER, {"do_lower_case": False}, False),
-        ("cased", "vocab.txt", LOWER, {"model_max_length": 512}, False),
     ],
 )
 def test_case(tmp_path, folder, file, tokens, settings, expected):

@@ -36,12 +36,8 @@ ERRORS = {
     "layer": (lambda: keras.layers.Dense(2), {}, "Dense"),
     "ragged": (lambda: dense(keras.Input((3,), ragged=True, name="r")), {}, "ragged tensor, r"),
     "output": (dense, dict(signatures={"s": ["z"]}), "signatures['s']"),
-    "no object": (dense, dict(signatures={"s": "y"}), "signatures['s']"),
     "default": (dense, dict(default="z"), "default='z'"),
     "keyword": (dense, dict(objects={"class": None}), "objects: 'class'"),
-    "taken": (dense, dict(objects={"variables": None}), "'variables'"),
-    "no model": (dense, dict(objects={"x": 3}), "objects['x']"),
-    "weights": (dense, dict(weights="int4"), "weights='int4'"),
     "pair": (dense, dict(pair=True), "pair=True"),
     "preprocessor": (dense, dict(preprocessor=len), "preprocessor"),
     "no text": (

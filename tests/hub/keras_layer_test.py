@@ -219,13 +219,10 @@ WRONG = {  # the SavedModel, arguments, and what the error must name
     "no such signature": (
         "module", dict(signature="other", output_key="last"), "signature='other'"
     ),
-    "no signature": ("module", dict(signature_outputs_as_dict=True), "signature_outputs_as_dict"),
-    "no such output": ("module", dict(output_key="other", **SERVING), "output_key='other'"),
     "no dict": ("module", dict(output_key="last"), "output_key='last'"),
     "another shape": ("module", dict(output_shape=[7]), "output_shape="),
     "trained": ("module", dict(output_key="last", trainable=True, **SERVING), "cannot be trained"),
     "nothing to call": ("signature", {}, "not callable"),
-    "nothing there": ("absent", {}, "absent does not exist"),
 }  # fmt: skip
 
 

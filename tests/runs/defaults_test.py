@@ -14,8 +14,6 @@ RATES = (3e-4, 3e-5)
     ("layers", "width", "expected"),
     [
         (12, 768, 3e-5),  # BERT-base
-        (24, 1024, 3e-5),  # BERT-large
-        (6, 768, 6e-5),
         (6, 384, 1.2e-4),  # MiniLM-L6
         (4, 256, 2.7e-4),
         (2, 128, 3e-4),
