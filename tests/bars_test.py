@@ -136,13 +136,6 @@ def test_nothing_is_shown_of_a_disabled_or_an_inner_bar():
         assert "inner" not in "".join(told())
 
 
-def test_a_terminal_gets_what_is_done_of_work_without_an_end():
-    with terminal(80) as told, ProgressBar(desc="reading", unit="sentences") as bar:
-        bar.update(1234)
-        bar._progress.refresh()
-        assert any(line.startswith("reading ━") and "1,234 sentences" in line for line in told())
-
-
 def test_counts_have_three_digits():
     shown = [bars.short(x) for x in (0, 0.834, 12.54, 950.0, 21345.0, 1_240_000, 3e9)]
     assert shown == ["0", "0.83", "12.5", "950", "21.3k", "1.24M", "3.00G"]

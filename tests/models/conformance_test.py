@@ -201,7 +201,7 @@ table = pytest.mark.parametrize(
     "name", [pytest.param(x, marks=pytest.mark.long) if x in ALIKE else x for x in MODELS]
 )
 # A model of each kind, for what takes long.
-SAMPLE = ("bert tag crf", "electra", "elmo", "features tag crf", "seq2seq general", "word2vec")
+SAMPLE = ("bert tag crf", "elmo", "seq2seq general", "word2vec")
 
 
 def sampled(names):

@@ -78,13 +78,6 @@ def test_static_shape():
 
     assert shapes(tf.fill([2, 4], "a")).shape == [2, 4, 50]
 
-    @tf.function(input_signature=[tf.TensorSpec(None, tf.string)])
-    def any_rank(words):
-        return character_ids(words, trim=1)
-
-    np.testing.assert_array_equal(any_rank(tf.constant("ab")), reference("ab", 5))
-    np.testing.assert_array_equal(any_rank(tf.constant([["ab"]])), [[reference("ab", 5)]])
-
 
 @pytest.mark.parametrize("words", [[1, 2], tf.ragged.constant([["a"], []])])
 def test_what_is_no_dense_tensor_of_strings(words):

@@ -7,7 +7,6 @@ import tensorflow as tf
 from tests.hub import gpt_toy
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
-from tfnlp.text.words.offsets import words_with_offsets
 
 TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, "the", "cat", "##s", "sat", "a", ".", "é"], False)
 TEXTS = (["the cats sat.", "", "a é"], ["cats", "a cat sat a cat .", "\u200b"])
@@ -115,25 +114,6 @@ def test_every_word_has_a_piece():
         _, pieces, _ = reader.read([], words, spaced)
         assert [len(row) for row in pieces.to_list()] == [3, 0, 2]
         assert all(len(word) for row in pieces.to_list() for word in row)
-
-
-@pytest.mark.slow
-def test_tokens_of_gpt2_hold_the_space_before_a_word():
-    text = "the cat, (sat)."
-    reader, _ = gpt("gpt2")
-    words, starts, ends = words_with_offsets(tf.constant([text]), reader.style)
-    spaced = starts.values.numpy() > np.concatenate([[0], ends.values.numpy()[:-1]])
-    _, pieces, _ = reader.read([], words, words.with_values(tf.constant(spaced)))
-    assert pieces.merge_dims(1, 2).to_list()[0] == [
-        i
-        for part in ("the", " cat", ",", " (", "sat", ")", ".")
-        for i in reader.tokenizer.tokenize([part]).to_list()[0]
-    ]
-    reader, _ = gpt("gpt")  # its tokens hold no space
-    text = "the cat didn't, (sat)."
-    words, _, _ = words_with_offsets(tf.constant([text]), reader.style)
-    _, pieces, _ = reader.read([], words, words.with_values(words.values == ""))
-    assert pieces.merge_dims(1, 2).to_list() == reader.tokenizer.tokenize([text]).to_list()
 
 
 @pytest.mark.parametrize(

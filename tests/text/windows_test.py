@@ -69,11 +69,11 @@ def pack_of():
     return pack
 
 
-def found_windows(rows, questions, max_length, stride, head, run=pack_windows):
+def found_windows(rows, questions, max_length, stride, head):
     pieces = tf.ragged.constant(rows, "int32", ragged_rank=2)
     first = None if questions is None else tf.ragged.constant(questions, "int32", ragged_rank=1)
     special = 2 if questions is None else 3
-    return run(pieces, first, pack_of(), max_length, stride, special, head)
+    return pack_windows(pieces, first, pack_of(), max_length, stride, special, head)
 
 
 def check(found, want, max_length):
@@ -135,28 +135,3 @@ def test_rows_without_words(questions):
     check(found, expected([[], []], questions, 6, 2, "first"), 6)
     assert found["is_best"].numpy().sum() == 0
     assert found["window_row"].numpy().tolist() == [0, 1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("with_first", [True, False])
-def test_a_graph_of_unknown_shapes_gives_the_same(with_first):
-    spec = tf.RaggedTensorSpec([None, None, None], "int32", ragged_rank=2)
-    specs = [spec] + [tf.RaggedTensorSpec([None, None], "int32", ragged_rank=1)] * with_first
-
-    @tf.function(input_signature=specs)
-    def run(pieces, first=None):
-        special = 2 if first is None else 3
-        return pack_windows(pieces, first, pack_of(), 9, 2, special, "last")
-
-    for seed in range(4):
-        rng = np.random.default_rng(100 + seed)
-        rows = random_rows(rng, 9)
-        questions = [rng.integers(3, 9, rng.integers(0, 5)).tolist() for _ in rows]
-        questions = questions if with_first else None
-        eager = found_windows(rows, questions, 9, 2, "last")
-        graph = found_windows(
-            rows, questions, 9, 2, "last", lambda p, f, *_: run(p) if f is None else run(p, f)
-        )
-        for one, other in zip(tf.nest.flatten(eager), tf.nest.flatten(graph), strict=True):
-            np.testing.assert_array_equal(one, other)
-        check(graph, expected(rows, questions, 9, 2, "last"), 9)

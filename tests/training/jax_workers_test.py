@@ -108,14 +108,6 @@ def test_losses_weights_and_checkpoints_are_those_of_one_process(in_one, in_two,
     assert len(list((shared / model / "logs").iterdir())) == 1  # the first worker alone writes
 
 
-def test_several_steps_a_call_are_the_same_steps(in_one, folder):
-    shared = folder / "calls" / "shared"
-    arguments = [*FEW, "--every", 10, "--steps-per-call", 10, "--directory", shared]
-    trained(folder / "calls", "jax", *arguments)
-    for model in MODELS:
-        assert_same_end(in_one / "shared", shared, model)
-
-
 def test_each_worker_has_whole_values_between_calls(tmp_path):
     places = addresses(2)
     tasks = [

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support import ROOT, run_python
 from tests.training.toy import ToyBatches, assert_same, toy_trainer, weights
 from tfnlp.training.monitor import Monitor
 from tfnlp.training.profile import Profile
@@ -66,12 +67,33 @@ def test_tensorboard_has_every_figure(monitored):
     np.testing.assert_allclose(found["validation/loss", STEPS], row["loss"], rtol=1e-6)
 
 
-def test_profile_is_written(monitored):
-    _, folder = monitored
+def assert_profiled(folder, operation):
     (path,) = glob.glob(str(folder / "logs" / "plugins" / "profile" / "*" / "*.xplane.pb"))
     with open(path, "rb") as file:
         profile = file.read()
-    assert b"MatMul" in profile and b"step_num" in profile
+    assert operation in profile and b"step_num" in profile
+
+
+def test_profile_is_written(monitored):
+    assert_profiled(monitored[1], b"MatMul")
+
+
+IN_JAX = """
+import pathlib, sys
+from tests.training.toy import ToyBatches, toy_trainer
+trainer = toy_trainer(steps_per_call=2, directory=pathlib.Path(sys.argv[1]))
+trainer.fit(ToyBatches(), 6, log_every=2, evaluate_every=6, profile=(2, 4))
+"""
+
+
+@pytest.mark.long
+def test_speeds_and_a_profile_are_written_in_jax(tmp_path):
+    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    run_python(IN_JAX, tmp_path, folder=ROOT, env=env)
+    found = points(tmp_path / "logs")
+    for name in ("loss", "learning_rate", "gradient_norm", *FIGURES):
+        assert np.isfinite(found[f"train/{name}", 6]), name
+    assert_profiled(tmp_path, b"dot")
 
 
 def test_speeds_are_sums_over_time():
