@@ -27,10 +27,8 @@ def test_tables_with_the_columns_that_they_have(tmp_path, name, end):
     [
         ("sentence sentence1 sentence2 label", (1, 2)),
         ("text hypothesis premise gold_label", (2, 1)),
-        ("sentence question idx score", (1, 0)),
         ("text_b text_a similarity text", (1, 0)),
         ("text sentence label x", (1,)),
-        ("label gold_label score text", (3,)),
     ],
 )
 def test_which_columns_come_first(tmp_path, columns, texts):
@@ -75,7 +73,6 @@ def test_scores(tmp_path):
     [
         ("a.jsonl", '{"context": "He", "endings": ["ran", "sat", "ate"], "label": 2}', {}),
         ("a.jsonl", '{"premise": "He", "choices": ["ran", "sat", "ate"], "label": "2"}', {}),
-        ("a.jsonl", '{"question": "He", "answers": ["ran", "sat", "ate"], "label": 2}', {}),
         (
             "a.jsonl",
             '{"x": "He", "a": "ran", "b": "sat", "c": "ate", "y": 2}',
@@ -197,7 +194,6 @@ UNLABELLED = [
     ("classify", "a.tsv", "sentence\nA b.\n", {}, TaskExample(("A b.",), None)),
     ("classify", "a.tsv", "x\tA b.\n", {"text": 1}, TaskExample(("A b.",), None)),
     ("classify", "a.tsv", "sentence\tlabel\nA\t-\n", {}, TaskExample(("A",), None)),
-    ("classify", "a.tsv", "sentence\tlabel\nA\tyes\n", {}, TaskExample(("A",), "yes")),
     ("classify", "a.csv", "text,label\nA,\n", {}, TaskExample(("A",), None)),
     ("similarity", "a.jsonl", '{"text": "A", "label": null}', {}, TaskExample(("A",), None)),
     ("choose", "a", "o\tA\tb\tc\t\n", {}, TaskExample(("A",), None, ("b", "c"))),

@@ -12,7 +12,7 @@ SMALL = {
     "b.csv": ("classify", TABLES["a.csv"]),
     "b.jsonl": ("similarity", '{"text": "a", "label": 1}\n{"text": "b", "label": 2.5e1}\n'),
     "b.txt": ("classify", "1 a\n0 \u00e9 b\n"),
-    "b.xml": ("choose", UNLABELLED[8][2].replace("cause", 'cause" most-plausible-alternative="1')),
+    "b.xml": ("choose", UNLABELLED[7][2].replace("cause", 'cause" most-plausible-alternative="1')),
     "b.codah": ("choose", "o\ta\tb\tc\t0\no\ta\tb\tc\t1\n"),
     "b.conll": ("tag", CONLL),
     "b.conllu": ("tag", CONLLU),

@@ -1,11 +1,22 @@
 import numpy as np
 import pytest
 
-from tests.models.bert_reference import CLOSE, SMALL, P, T, V, batch, bert_reference, small
-from tfnlp.models import (
-    bert,
-    bert_pretrainer,
+from tests.layers import reference
+from tests.models.bert_reference import (
+    CLOSE,
+    SMALL,
+    B,
+    P,
+    T,
+    V,
+    batch,
+    bert_reference,
+    masked_lm_logits,
+    randomized,
+    small,
+    weights,
 )
+from tfnlp.models import albert, bert, bert_pretrainer
 
 
 @pytest.mark.parametrize("activation, epsilon", [("gelu", 1e-12), ("gelu_tanh", 0.1)])
@@ -50,3 +61,61 @@ def test_too_long_a_sequence():
     inputs = {n: ids for n in ("input_word_ids", "input_mask", "input_type_ids")}
     with pytest.raises(ValueError, match="13 tokens"):
         model(inputs)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
+def test_pretraining_formula(activation):
+    rng = np.random.default_rng(1)
+    model = bert_pretrainer(bert(**SMALL), activation=activation, norm_epsilon=0.01)
+    randomized(model, rng)
+    inputs = batch(rng, positions=True)
+    layers, pooled = bert_reference(inputs, model)
+    logits = masked_lm_logits(layers[-1], inputs, model, activation, 0.01)
+    outputs = model(inputs)
+    assert outputs["mlm_logits"].shape == (B, P, V)
+    np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
+    head = reference.inside(weights(model), "next_sentence_head/dense")
+    sentence = reference.dense(pooled, head)
+    np.testing.assert_allclose(outputs["next_sentence_logits"], sentence, **CLOSE)
+
+
+def test_initial_weights():
+    model = bert_pretrainer(
+        bert(500, num_layers=2, hidden_size=64, num_heads=2, intermediate_size=128)
+    )
+    w = {v.path: v.numpy() for v in model.trainable_variables}
+    drawn = {k: v for k, v in w.items() if k.endswith(("kernel", "embeddings"))}
+    assert len(drawn) == 3 + 2 * 4 + 3
+    for name, value in drawn.items():
+        assert np.abs(value).max() <= 0.04 + 1e-7, name  # cut off at two standard deviations
+        if value.size > 1000:
+            # A normal of 0.02 cut off at 2 sigma has a standard deviation of 0.880 * 0.02.
+            np.testing.assert_allclose(value.std(), 0.0176, rtol=0.05, err_msg=name)
+            assert abs(value.mean()) < 5 * 0.0176 / value.size**0.5, name
+    for name, value in w.items():
+        if name not in drawn:
+            assert (value == (1 if name.endswith("gamma") else 0)).all(), name
+    seen = [(k, v) for k, v in drawn.items() if v.size > 1000]
+    for i, (name, value) in enumerate(seen):
+        for other_name, other in seen[i + 1 :]:
+            size = min(value.size, other.size)
+            same = value.ravel()[:size] == other.ravel()[:size]
+            assert same.mean() < 0.01, (name, other_name)
+
+
+def test_albert_is_a_bert_whose_layers_are_equal():
+    width = SMALL["hidden_size"]
+    rates = {"dropout": 0.0, "attention_dropout": 0.0}
+    ours = albert(**{**SMALL, **rates}, embedding_size=width, initializer_range=0.3)
+    theirs = bert(**{**SMALL, **rates}, activation="gelu_tanh")
+    ours.get_layer("embedding_projection").set_weights([np.eye(width), np.zeros(width)])
+    for layer in theirs.layers:
+        name = "shared_layer" if layer.name.startswith("layer_") else layer.name
+        layer.set_weights(ours.get_layer(name).get_weights())
+    inputs = batch(np.random.default_rng(0))
+    found, expected = ours(inputs), theirs(inputs)
+    assert found.keys() == expected.keys()
+    for name in ("embedding_output", "sequence_output", "pooled_output"):
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5, err_msg=name)
+    for one, other in zip(found["encoder_outputs"], expected["encoder_outputs"], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.layers.reference import randomize
 from tests.models import conformance_test as table
-from tests.models import elmo_pretrainer_test, elmo_test
+from tests.models import elmo_test
 from tfnlp import layers, models
 
 BATCH = table.B
@@ -58,7 +58,7 @@ LSTM = {
 # Those of the conformance table, and functions that return a part or a copy of another model.
 MODELS = {
     **table.MODELS,
-    "elmo pretrainer": (elmo_pretrainer, elmo_pretrainer_test.pretraining_batch()),
+    "elmo pretrainer": (elmo_pretrainer, elmo_test.pretraining_batch()),
     "elmo lstm": (elmo_lstm, LSTM),
     "nnlm encoder": (lambda: models.nnlm(9, 4, 5, 6), {"input_word_ids": table.ids(BATCH, 4)}),
     "bert copied": (copied_bert, table.ONE),
