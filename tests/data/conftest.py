@@ -4,19 +4,21 @@ import json
 
 import pytest
 
-from tests.data.examples_support import files_of, make, write_corpus
-from tests.made import once
-
 
 @pytest.fixture(scope="session")
 def corpus(made):
     """The paths of a text."""
+    from tests.data.examples_support import files_of, write_corpus
+    from tests.made import once
+
     return files_of(once(made("bert").folder / "corpus", write_corpus))
 
 
 @pytest.fixture(scope="session")
 def examples_of(made, corpus):
     """A function of a model: the folder of its examples of the text, and their manifest."""
+    from tests.data.examples_support import make
+    from tests.made import once
 
     def found(model):
         folder = made(model).folder / f"{model}_examples"
