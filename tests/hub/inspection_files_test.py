@@ -41,20 +41,10 @@ def test_handles(folder, tmp_path):
 
 
 def test_what_else_there_is(tmp_path):
-    for name, content, words in (
-        ("model.keras", b"PK", "a Keras model"),
-        ("weights", b"\x89HDF\r\n\x1a\n", "a Keras model or its weights"),
-        ("bert.ckpt.data-00000-of-00001", b"", "weights without a graph"),
-        ("model.safetensors", b"", "weights without a graph"),
-        ("saved_model.pb", b"", "it is the graph file of one"),
-    ):
-        (tmp_path / name).write_bytes(content)
-        assert words in message(tmp_path / name)
-        (tmp_path / name).unlink()
+    (tmp_path / "model.keras").write_bytes(b"PK")
+    assert "is no SavedModel; expected the folder" in message(tmp_path / "model.keras")
     assert "does not exist" in message(tmp_path / "nothing")
     assert "is not a SavedModel" in message(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    assert "it holds model.safetensors, " in message(tmp_path)
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "config.json").write_text("{}")
-    assert "it is a run folder" in message(tmp_path)
+    assert "but a run; write one with `tfnlp export`" in message(tmp_path)

@@ -93,13 +93,9 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
             the last one is read.
         shown: the path in `usage`; None: the module's.
 
-    Returns:
-        an `Inspection`.
-
     Raises:
         FileNotFoundError: if there is no SavedModel, or a file of it is missing.
         ValueError: if it is another format, is damaged, or the folder holds several.
-        OSError: if it can't be read or downloaded.
     """
     folders = saved_models(handle)
     if len(folders) > 1:

@@ -35,7 +35,6 @@ def saved_encoder(path: str | os.PathLike, trainable: bool = True) -> keras.Mode
     `tfnlp.models` are reproducible.
 
     Raises:
-        FileNotFoundError: if there is no SavedModel.
         ValueError: see `tfnlp.hub.Layer`; also if the module is not called with a dict of ids, or
             has no `sequence_output`.
     """

@@ -15,9 +15,6 @@ def saved_kind(path: str | os.PathLike) -> str | None:
     A BERT, or another encoder with its interface, is the SavedModels `encoder` and `preprocessor`,
     a GPT `model` and `preprocessor`; one of the two is enough. An ELMo is one SavedModel with a
     signature that takes `tokens` and `sequence_len`.
-
-    Raises:
-        ValueError: if the graph of the SavedModel can't be read.
     """
     path = os.fspath(path)
     kind = _pair_kind(path)

@@ -67,10 +67,8 @@ class Layer(keras.layers.Layer):
     the module takes `mask`.
 
     Raises:
-        FileNotFoundError: if there is no SavedModel.
-        ValueError: if it is damaged, is not callable (then name a `signature`), or can't be
-            trained although `trainable`; in a call, if no trace takes such inputs; in
-            `get_config`, if the handle is not a string.
+        ValueError: if the SavedModel is damaged, is not callable (then name a `signature`), or
+            can't be trained although `trainable`; in a call, if no trace takes such inputs.
     """
 
     def __init__(
@@ -204,13 +202,7 @@ class Layer(keras.layers.Layer):
                 f"the model needs the SavedModel {config['handle']}, whose graph is code; if you "
                 "trust it, load the model with safe_mode=False"
             )
-        try:
-            return cls(**config)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"layer {config.get('name')} was saved with the SavedModel {config['handle']}, "
-                f"which must be there to load it: {error}"
-            ) from error
+        return cls(**config)
 
     def _check_signature(self) -> None:
         signature, outputs_as_dict = self._signature, self._given.value["signature_outputs_as_dict"]

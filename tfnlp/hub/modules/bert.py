@@ -137,10 +137,6 @@ def export_bert(
         onnx, beside: see `tfnlp.hub.export`.
         combined: write one module `directory` instead, from strings `[B]` to these outputs, with
             both as its sub-objects `encoder` and `preprocessor`; return its path.
-
-    Raises:
-        ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
-            positions.
     """
     table = encoder.get_layer("token_embedding")
     positions = encoder.get_layer("position_embedding").max_positions

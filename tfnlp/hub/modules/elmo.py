@@ -44,10 +44,6 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             for `trainable="mix"`, because training the character network would change them.
         l2: lambda of `lambda sum_j s_j^2` over the mixing scalars s (Peters et al. 2018, section
             3.4), listed in `regularization_losses` with the losses of the encoder's regularizers.
-
-    Raises:
-        ValueError: for another `trainable`, a cache with `trainable="all"`, a negative l2, or a
-            cache file that can't be used.
     """
 
     def __init__(

@@ -155,10 +155,6 @@ def export_gpt(
     With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`. Of
     `graphs`, LiteRT's reads sequences of `seq_length`, ONNX's of any length; `title` is the model's
     in messages.
-
-    Raises:
-        ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
-            positions.
     """
     check_vocabulary(pretrainer, tokenizer)
     positions = pretrainer.get_layer("position_embedding").max_positions

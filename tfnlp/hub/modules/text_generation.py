@@ -25,9 +25,6 @@ class TextGenerator:
     Args:
         model: from `tfnlp.models.gpt` or `gpt_pretrainer`.
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
-
-    Raises:
-        ValueError: if the vocabulary has more tokens than the model.
     """
 
     def __init__(self, model: keras.Model, tokenizer: GPT2Tokenizer | GPTTokenizer) -> None:

@@ -32,9 +32,6 @@ class Translator:
             ends sentences and starts the decoder.
         beams: number of hypotheses that are kept.
         length_penalty: alpha, see `tfnlp.models.beam_search`.
-
-    Raises:
-        ValueError: if the vocabulary is not the model's or has no token that ends sentences.
     """
 
     def __init__(
