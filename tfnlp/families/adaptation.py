@@ -14,15 +14,10 @@ SECTION = "adaptation"  # of a run's config.json; runs that train all weights ha
 
 @dataclasses.dataclass(frozen=True)
 class Adaptation:
-    """What is trained of a pretrained model; the layers of the task always are.
+    """What is trained of a pretrained model; the layers of the task always are."""
 
-    Attributes:
-        low_rank: The arguments of `tfnlp.layers.LowRank`, or None.
-        trained: A pattern, see `tfnlp.models.train_weights`, or None.
-    """
-
-    low_rank: Mapping[str, Any] | None = None
-    trained: str | None = None
+    low_rank: Mapping[str, Any] | None = None  # the arguments of `tfnlp.layers.LowRank`
+    trained: str | None = None  # a pattern, see `tfnlp.models.train_weights`
 
     def __bool__(self) -> bool:
         return self.low_rank is not None or self.trained is not None

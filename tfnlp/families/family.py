@@ -97,14 +97,11 @@ class Prediction:
 class Examples:
     """How prepared examples are made.
 
-    Attributes:
-        summary: One line for `--help`.
-        config: The dataclass of the arguments.
-        make: Function of the config to `(Vocabulary, settings that decide the examples, recipe)`,
-            see `tfnlp.data.shards.examples`.
+    `make` is a function of the config to `(Vocabulary, settings that decide the examples, recipe)`,
+    see `tfnlp.data.shards.examples`.
     """
 
-    summary: str
+    summary: str  # for `--help`
     config: type[Config]
     make: Callable[..., tuple[Any, dict[str, Any], Any]]
 
@@ -304,12 +301,7 @@ class Family:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """What an evaluation found.
+    """What an evaluation found."""
 
-    Attributes:
-        results: Floats and counts by name.
-        text: The same for people to read.
-    """
-
-    results: dict[str, Any]
-    text: str
+    results: dict[str, Any]  # floats and counts by name
+    text: str  # the same for people to read

@@ -19,19 +19,12 @@ VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)  # of pieces of
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """The tokens of a run and how its folder keeps them.
+    """The tokens of a run and how its folder keeps them."""
 
-    Attributes:
-        tokens: What is compared when a run goes on.
-        read: Function of a path to such tokens.
-        write: Function of a path and tokens.
-        name: The file's or folder's name in the run.
-    """
-
-    tokens: Any
+    tokens: Any  # what is compared when a run goes on
     read: Callable[[str], Any]
     write: Callable[[str, Any], None]
-    name: str = VOCABULARY
+    name: str = VOCABULARY  # of the file or folder in the run
 
 
 @dataclasses.dataclass

@@ -27,10 +27,8 @@ _MODULE = "saved_model.pb"
 def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterator[Fetched]:
     """Yield where a model is on this machine: downloaded if it has a published name.
 
-    Args:
-        path: A path, also a remote one, which is copied and deleted at the end; or a name.
-        choose: Function of (name, files, function that downloads one) to the files that are needed
-            of a repository; None: those of a model that tfnlp reads.
+    What is at a remote path is copied, and deleted at the end. `choose` is a function such as
+    `model_files`, the default, to the files that are needed of a repository.
     """
     from tfnlp.convert.keras_hub.loading import PREFIX
 

@@ -26,19 +26,12 @@ SECTION = "sentences"
 
 @dataclasses.dataclass(frozen=True)
 class SentenceRun:
-    """The section "sentences" of a run's `config.json`.
+    """The section "sentences" of a run's `config.json`."""
 
-    Attributes:
-        pooling: see `tfnlp.layers.SentencePooling`.
-        max_length: of a text in tokens.
-        texts: of an example.
-        classes: of pairs, of the loss "softmax"; 0: none.
-    """
-
-    pooling: str = "mean"
-    max_length: int = 128
-    texts: int = 2
-    classes: int = 0
+    pooling: str = "mean"  # see `tfnlp.layers.SentencePooling`
+    max_length: int = 128  # of a text in tokens
+    texts: int = 2  # of an example
+    classes: int = 0  # of pairs, of the loss "softmax"; 0: none
 
 
 def is_sentence_run(run: dict[str, Any]) -> bool:

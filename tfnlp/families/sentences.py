@@ -26,18 +26,12 @@ _LENGTH = 512  # tokens that are read of a text, if neither the model nor the us
 
 @dataclasses.dataclass(frozen=True)
 class Pooled:
-    """How the vectors of tokens become one.
-
-    Attributes:
-        pooling, normalize: see `tfnlp.layers.SentencePooling`.
-        layer: see `tfnlp.models.sentence_encoder`.
-        max_length: of a text in tokens; None: the model's.
-    """
+    """How the vectors of tokens become one, see `tfnlp.layers.SentencePooling`."""
 
     pooling: str
     normalize: bool
-    layer: int
-    max_length: int | None
+    layer: int  # see `tfnlp.models.sentence_encoder`
+    max_length: int | None  # of a text in tokens; None: the model's
 
 
 def pooled_of(
@@ -241,13 +235,9 @@ def _length_of(loaded: Pretrained, settings: Pooled) -> int:
 
 
 def _by_length(sizes: np.ndarray, compute: Callable, spec: Any, done: Done = None) -> np.ndarray:
-    """Return float32 `[N, D]`, computed in batches of similar length.
+    """Return float32 `[N, D]`, computed in batches of similar length, of texts of `sizes` `[N]`.
 
-    Args:
-        sizes: Length of each text, int `[N]`.
-        compute: Function of (rows int `[B]`, width) to `[B, D]`.
-        spec: With the shape `[B, D]`.
-        done: See `Done`.
+    `compute` is a function of (rows int `[B]`, width) to `[B, D]`, which is the shape of `spec`.
     """
     import numpy as np
 

@@ -7,17 +7,12 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenText:
-    """A stream of tokens, see `tfnlp.data.token_stream`, and counts of its text.
+    """A stream of tokens, see `tfnlp.data.token_stream`, and counts of its text."""
 
-    Attributes:
-        stream: int32 or uint16 array `[N]`.
-        documents, lines, words: Counts; words are what stands between spaces.
-    """
-
-    stream: Any
+    stream: Any  # int32 or uint16 array `[N]`
     documents: int
     lines: int
-    words: int
+    words: int  # what stands between spaces
 
     @property
     def tokens(self) -> int:

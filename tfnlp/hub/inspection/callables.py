@@ -29,14 +29,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a SavedModel, or a signature, which takes tensors by name.
+    """A function of a SavedModel, or a signature, which takes tensors by name."""
 
-    Attributes:
-        name: `mlm`, `tokenize.get_tokens`, ...; "" for the module itself.
-        calls: tuple of its traces, `Call`s.
-    """
-
-    name: str
+    name: str  # `mlm`, `tokenize.get_tokens`, ...; "" for the module itself
     calls: tuple[Call, ...]
 
 

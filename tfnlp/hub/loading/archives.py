@@ -27,7 +27,6 @@ def unpack(archive: BinaryIO, folder: str, name: str) -> None:
         ValueError: if it is no archive, is cut off or damaged, holds anything but files and
             folders, or a path that leads out of the folder, more than MAX_MEMBERS members, or over
             MAX_RATIO times its own size (above ANY_SIZE bytes).
-        OSError: if the files can't be written.
     """
     limit = max(ANY_SIZE, MAX_RATIO * archive.seek(0, os.SEEK_END))
     archive.seek(0)

@@ -43,10 +43,6 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
 
     It does not find a changed byte that leaves the graph decodable, or one in an asset: a
     SavedModel has no reliable checksum of these. `check_record` does.
-
-    Args:
-        path: folder of the SavedModel, local or `gs://`.
-        tensors: read all variables too, which takes as long as loading them.
     """
     for meta in read_graph(path).meta_graphs:
         for name in _assets(meta):

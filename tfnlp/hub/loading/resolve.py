@@ -26,16 +26,12 @@ def resolve(handle: str | os.PathLike) -> str:
               kaggle.com, downloaded once into the same cache, or a `gs://` folder.
 
     The cache holds complete modules only, also if several processes fill it at the same time or
-    one of them is killed.
-
-    Returns:
-        The path. The files in it are not checked: see `tfnlp.hub.loading.checks`.
+    one of them is killed. The files of a folder are not checked: see `tfnlp.hub.loading.checks`.
 
     Raises:
         FileNotFoundError: if the path does not exist, or holds no SavedModel.
         ValueError: if it is another kind of file, or the archive is damaged, unsafe or holds
             several SavedModels (see `tfnlp.hub.loading.archives.unpack`).
-        OSError: if it can't be downloaded, read or written.
     """
     if not isinstance(handle, str | os.PathLike) or not os.fspath(handle):
         raise ValueError(f"handle is {handle!r}; expected {_EXPECTED}")

@@ -10,16 +10,10 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class Trace:
-    """One graph of a restored function.
+    """One graph of a restored function, with specs of what it takes and returns."""
 
-    Attributes:
-        inputs: specs of the first argument.
-        arguments: the other arguments by name, specs or Python values.
-        outputs: specs of the outputs.
-    """
-
-    inputs: Any
-    arguments: dict[str, Any]
+    inputs: Any  # the first argument
+    arguments: dict[str, Any]  # the others by name, specs or Python values
     outputs: Any
 
 
@@ -42,10 +36,7 @@ def traces_of(function: Callable) -> list[Trace]:
 
 
 def graphs_of(function: Callable) -> list:
-    """Return the concrete functions of a restored function or callable object.
-
-    A signature is a concrete function itself. A function that was not restored has none.
-    """
+    """Return the concrete functions of a restored function or callable object, or a signature."""
     if hasattr(function, "structured_input_signature"):
         return [function]
     return list(getattr(_restored(function), "concrete_functions", ()))

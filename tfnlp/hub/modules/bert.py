@@ -131,10 +131,8 @@ def export_bert(
         pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, for `.mlm`, from
             `tfnlp.models.electra_discriminator`, for `.discriminator`, or None.
         seq_length: length to which the preprocessor packs.
-        overwrite: replace earlier exports.
-        weights, litert: see `tfnlp.hub.export`.
         family: name of the family of the encoder, which a program that loads the pair asks for.
-        onnx, beside: see `tfnlp.hub.export`.
+        overwrite, weights, litert, onnx, beside: see `tfnlp.hub.export`.
         combined: write one module `directory` instead, from strings `[B]` to these outputs, with
             both as its sub-objects `encoder` and `preprocessor`; return its path.
     """

@@ -161,15 +161,10 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
 
 
 def bounded_words(tokens: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return the words that an ELMo reads of sentences, each one once.
+    """Return the words that an ELMo reads of sentences `[B, T]`, each one once.
 
-    Args:
-        tokens: strings `[B, T]`.
-        lengths: int32 `[B]`, clipped to 0..T.
-
-    Returns:
-        N distinct strings; their numbers, int32 `[B, T + 2]`, with the words that begin and end a
-        sentence; and the mask of real ones, `[B, T + 2]`.
+    These are N distinct strings; their numbers, int32 `[B, T + 2]`, with the words that begin and
+    end a sentence; and the mask of real ones, `[B, T + 2]`. Lengths `[B]` are clipped to 0..T.
     """
     time = tf.shape(tokens)[1]
     lengths = tf.clip_by_value(lengths, 0, time)

@@ -24,7 +24,7 @@ class SentenceModule(tf.__internal__.tracking.AutoTrackable):
         model: from `tfnlp.models.sentence_encoder`.
         reader: of texts, see `tfnlp.text.task_readers`.
         max_length: tokens that are read of a text.
-        weights: `tfnlp.hub.saving.compact.CompactWeights` of the model, or None.
+        weights: those of the model, or None.
     """
 
     def __init__(

@@ -24,9 +24,6 @@ class WordCache(tf.__internal__.tracking.AutoTrackable):
     Args:
         path: file of words, see `read_cache_words`.
         embed: function from strings `[N]` to vectors `[N, P]`.
-
-    Attributes:
-        vectors: variable `[V, P]`, not trainable.
     """
 
     def __init__(self, path: str | os.PathLike, embed: Callable[[tf.Tensor], tf.Tensor]) -> None:

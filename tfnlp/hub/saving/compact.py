@@ -133,18 +133,12 @@ def _restored(variable: keras.Variable, stored: list[tf.Variable]) -> tf.Tensor:
 
 @dataclass(frozen=True)
 class Report:
-    """Sizes before and after compaction, and its error.
-
-    Attributes:
-        before, after: bytes on disk.
-        difference: largest absolute difference of a float output.
-        largest: largest absolute value among these outputs.
-    """
+    """Bytes on disk before and after compaction, and its error."""
 
     before: int
     after: int
-    difference: float
-    largest: float
+    difference: float  # largest absolute difference of a float output
+    largest: float  # largest absolute value among these outputs
 
     def __str__(self) -> str:
         return (

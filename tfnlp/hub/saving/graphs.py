@@ -37,8 +37,7 @@ class Graphs:
     """Which graphs are written.
 
     Attributes:
-        litert: path of a LiteRT file, or of a folder for one, or None.
-        onnx: the same of an ONNX file.
+        litert, onnx: path of a file, or of a folder for one, or None.
         beside: function of (folder, name of the graph's file) that writes what a program needs to
             call it into a folder; None: nothing is written.
     """

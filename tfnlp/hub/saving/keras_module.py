@@ -1,10 +1,4 @@
-"""A functional Keras model as a Reusable SavedModel object.
-
-The interface is TF-Hub's: `obj(inputs, training=False)`, `obj.variables`,
-`obj.trainable_variables`, `obj.regularization_losses`. After `tfnlp.hub.save`,
-`tf.saved_model.load` and `hub.load` restore the object with TensorFlow only, and it trains inside
-`hub.KerasLayer`.
-"""
+"""A functional Keras model as a Reusable SavedModel object."""
 
 from __future__ import annotations
 
@@ -28,15 +22,13 @@ if TYPE_CHECKING:
 class KerasModule(tf.__internal__.tracking.AutoTrackable):
     """Keras model with one traced `__call__`, which takes and returns the model's structures.
 
+    The interface is TF-Hub's: `module(inputs, training=False)`, `module.variables`,
+    `module.trainable_variables`, `module.regularization_losses`; see `tfnlp.hub.export`. After
+    `tfnlp.hub.save` TensorFlow alone restores it, and it trains inside `hub.KerasLayer`.
+
     Its lists hold plain `tf.Variable`s because properties and Keras objects are not saved. The
     seeds of dropout are drawn inside the call, not kept in variables, so that each call and each
-    replica of the user's strategy draws its own. Other state that a layer assigns while training,
-    such as the moving averages of batch normalization, is assigned by `module(x, training=True)`.
-
-    Tables, assets and loaded SavedModels in layers are saved too.
-
-    `regularization_losses` are those of weights, and of SavedModels in trainable layers. Losses of
-    `add_loss`, such as activity regularizers, depend on the inputs and are left out.
+    replica of the user's strategy draws its own.
 
     Args:
         model: a functional or built Sequential model; its inputs and outputs are a dense tensor,
@@ -123,9 +115,8 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
     def signature(self, names: Collection[str] | None = None) -> Callable:
         """Return a concrete function of named tensors for serving.
 
-        Args:
-            names: outputs to serve, named as by `tfnlp.hub.saving.names.leaf_names`; the key of a
-                list stands for all tensors in it; unknown names are left out. None: all outputs.
+        `names` are outputs to serve, as in `tfnlp.hub.saving.names.leaf_names`; the key of a list
+        stands for all tensors in it; unknown names are left out. None: all outputs.
         """
         return serving(self.__call__, self.input_spec(), self.outputs(), names)
 
@@ -162,11 +153,8 @@ def serving(
 ) -> Callable:
     """Return `call(inputs, training=False)` as a concrete function of named tensors to a dict.
 
-    Args:
-        call: the function to serve.
-        input_spec: nest of `tf.TensorSpec`s with names.
-        outputs: nest of the symbolic outputs.
-        names: see `KerasModule.signature`.
+    `input_spec` is a nest of `tf.TensorSpec`s with names, `outputs` one of the symbolic outputs;
+    for `names` see `KerasModule.signature`.
     """
     specs = {spec.name: spec for spec in tf.nest.flatten(input_spec)}
     output_names = leaf_names(outputs)

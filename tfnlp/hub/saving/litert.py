@@ -22,8 +22,7 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     Only LiteRT's builtin ops are used, so any interpreter runs it. Open axes stay open.
 
     Args:
-        function: a concrete function of named tensors to a dict, see
-            `tfnlp.hub.saving.keras_module.serving`.
+        function: see `tfnlp.hub.saving.keras_module.serving`.
         title: of the model, for messages.
         weights: None for float32; "int8": the converter's dynamic-range quantization: matrices of
             more than 1,024 weights as int8, multiplied with quantized activations; "bfloat16":

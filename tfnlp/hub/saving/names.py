@@ -10,11 +10,8 @@ def leaf_names(structure: Any, top: bool = False) -> list[str]:
     """Return unique names of the tensors in `structure`, in the order of `tf.nest.flatten`.
 
     The name of a tensor in a dict is its key; in a list in a dict, the key and a number
-    (`encoder_outputs_0`); otherwise the name of the layer that made it.
-
-    Args:
-        structure: nest of lists and dicts of `keras.KerasTensor`s.
-        top: return the keys of the outermost dict instead, not unique; "" if there is no dict.
+    (`encoder_outputs_0`); otherwise the name of the layer that made it. With `top` it is the key in
+    the outermost dict, not unique, and "" if there is none.
     """
     found = []
     for path, x in _leaves(structure, ()):

@@ -30,8 +30,7 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     Inputs and outputs have the names that they have there. Open axes stay open.
 
     Args:
-        function: a concrete function of named tensors to a dict, see
-            `tfnlp.hub.saving.keras_module.serving`.
+        function: see `tfnlp.hub.saving.keras_module.serving`.
         title: of the model, for messages.
         weights: None for float32; "int8": matrices as int8 with a scale for each index of one axis,
             see `tfnlp.hub.saving.compact.quantized`; "bfloat16": matrices as bfloat16. The graph

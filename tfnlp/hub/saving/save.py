@@ -49,11 +49,6 @@ def save(
         signatures: dict of name to concrete function, or None.
         overwrite: replace an existing SavedModel.
         about: facts about the model for `tfnlp.hub.loading.checks.read_about`.
-
-    Raises:
-        FileExistsError: if `directory` exists and `overwrite` is False, or if it is not a
-            SavedModel.
-        OSError: if it can't be written; incomplete files are deleted.
     """
     directory = os.path.abspath(os.fspath(directory))
     check_free(directory, overwrite)

@@ -56,9 +56,7 @@ class PreprocessorAdapter:
     outputs that the model does not take are dropped.
 
     Args:
-        preprocessor: a trackable object whose `__call__` is a `tf.function` of strings `[B]`, such
-            as `BertPreprocessorModule` or what `tf.saved_model.load` returned; or a Keras model, or
-            a Keras layer of strings `[B]`, such as a preprocessor of keras-hub.
+        preprocessor: see `tfnlp.hub.export`.
         spec: nest of `tf.TensorSpec`s, the inputs of the model.
 
     Attributes:
