@@ -14,72 +14,45 @@ from tfnlp.families.use_config import EvaluateConfig, ExportConfig
 
 @dataclasses.dataclass(frozen=True)
 class Fitting:
-    """How a family is fine-tuned: what it reads and how a task's model is put on it.
+    """How a family is fine-tuned: what it reads and how a task's model is put on it."""
 
-    Attributes:
-        reader: Function of a backbone to the reader of its texts, see `tfnlp.text`.
-        fine_tuned: Function of (backbone, `TaskSpec`, head arguments, output arguments, dtype,
-            `tfnlp.families.adaptation.Adaptation`) to the task's model; None of a family that is
-            only used for features.
-        packs: Whether `fine_tuned` takes `packed`, which makes a model of packed rows.
-        features: Function of (backbone, names of layers) to `(features, number of layers, width,
-            mix)` of a network on frozen layers.
-        learning_rates: Default learning rates, the highest one and that of 12 layers x 768; see
-            `tfnlp.families.defaults.learning_rate`.
-        warmup: Default share of warm-up steps.
-        keep_vocabulary: Function of (tokenizer, folder) that writes what `restore_tokenizer` reads.
-        restore_tokenizer: Function of (folder, lowercase) to the tokenizer of a fine-tuned run.
-        language_model: Whether the pretraining loss can be added to the task's (Radford et al.
-            2018, equation 5).
-        both_orders: Whether similarity reads both orders of the two texts.
-        word_embeddings: Whether a task has embeddings of its own for whole words.
-        sentence_reader: Function of a model to the reader of texts whose vectors are pooled; None:
-            `reader`.
-        task_files: Function without arguments to the `tfnlp.convert.heads.files.TaskFiles` of
-            Hugging Face's fine-tuned checkpoints, or None.
-        write_tokenizer: Function of (folder, reader, arguments of the encoder) that writes
-            `tokenizer.json` and the other files of the reader's vocabulary, or None.
-    """
-
-    reader: Callable[..., Any]
+    reader: Callable[..., Any]  # backbone to the reader of its texts, see `tfnlp.text`
+    # (backbone, names of layers) to `(features, number of layers, width, mix)` of a network on
+    # frozen layers.
     features: Callable[..., Any]
+    # (backbone, `TaskSpec`, head arguments, output arguments, dtype,
+    # `tfnlp.families.adaptation.Adaptation`) to the task's model; None of a family that is only
+    # used for features.
     fine_tuned: Callable[..., Any] | None = None
-    packs: bool = False
+    packs: bool = False  # whether `fine_tuned` takes `packed`, for a model of packed rows
+    # The highest, and that of 12 layers x 768: see `tfnlp.families.defaults.learning_rate`.
     learning_rates: tuple[float, float] = (3e-4, 3e-5)
-    warmup: float = 0.1
-    keep_vocabulary: Callable[..., None] | None = None
-    restore_tokenizer: Callable[..., Any] | None = None
+    warmup: float = 0.1  # share of the steps
+    keep_vocabulary: Callable[..., None] | None = None  # (tokenizer, folder)
+    restore_tokenizer: Callable[..., Any] | None = None  # (folder, lowercase)
+    # Whether the pretraining loss can be added to the task's (Radford et al. 2018, equation 5).
     language_model: bool = False
-    both_orders: bool = False
-    word_embeddings: bool = False
-    sentence_reader: Callable[..., Any] | None = None
+    both_orders: bool = False  # similarity reads both orders of the two texts
+    word_embeddings: bool = False  # a task has embeddings of its own for whole words
+    sentence_reader: Callable[..., Any] | None = None  # of texts for their vectors; None: `reader`
+    # The `tfnlp.convert.heads.files.TaskFiles` of Hugging Face's fine-tuned checkpoints.
     task_files: Callable[[], Any] | None = None
+    # (folder, reader, arguments of the encoder): writes `tokenizer.json` and the like.
     write_tokenizer: Callable[..., None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What `predict` does with a model.
+    """What `predict` does with a model."""
 
-    Attributes:
-        name: The sub-command of `tfnlp predict`.
-        summary: One line for `--help`.
-        config: The dataclass of its arguments.
-        predict: Function of (pretrained, config) to a list of results.
-        lines: Function of (pretrained, config) to an iterator of pieces of text to print.
-        check: Function of the config that raises ValueError before anything is loaded.
-        reads_stdin: Whether it needs texts, which come from standard input if none is given.
-        blank_lines: Whether a blank line of standard input is a text.
-    """
-
-    name: str
-    summary: str
+    name: str  # the sub-command of `tfnlp predict`
+    summary: str  # for `--help`
     config: type[Config]
-    predict: Callable[..., list[Any]]
-    lines: Callable[..., Iterator[str]]
-    check: Callable[..., None] = lambda config: None
-    reads_stdin: bool = True
-    blank_lines: bool = True
+    predict: Callable[..., list[Any]]  # of (pretrained, config)
+    lines: Callable[..., Iterator[str]]  # the same, to pieces of text to print
+    check: Callable[..., None] = lambda config: None  # before anything is loaded
+    reads_stdin: bool = True  # it needs texts, from standard input if none is given
+    blank_lines: bool = True  # a blank line of standard input is a text
 
     def check_given(self, config: Any) -> None:
         """Raise ValueError, before anything is loaded, for arguments that can't be."""
@@ -108,29 +81,18 @@ class Examples:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How `tfnlp plan` builds a training step, for the compiler alone.
+    """How `tfnlp plan` builds a training step, for the compiler alone."""
 
-    Attributes:
-        lengths: Size of the family to the length of its rows in the paper.
-        prefix: Of the sizes' names in `tfnlp plan`, such as "bert-".
-        vocab_size: The published one.
-        task: Function of (sizes, `tfnlp.plan.presets.Preset`) to the task, its model without
-            values.
-        batch: Function of the same to a dict of names to (shape, dtype).
-        options: Arguments of `tfnlp plan` that only this family takes.
-        loss_scale: Function of the preset to the trainer's `loss_scale`.
-        in_encoder: Whether the vocabulary's size is an argument of the encoder.
-        pretrain: Arguments of `tfnlp plan` to the options of `tfnlp pretrain` that say the same.
-    """
-
-    lengths: Mapping[str, int]
-    prefix: str
-    vocab_size: int
+    lengths: Mapping[str, int]  # size of the family to the length of its rows in the paper
+    prefix: str  # of the sizes' names in `tfnlp plan`, such as "bert-"
+    vocab_size: int  # the published one
+    # (sizes, `tfnlp.plan.presets.Preset`) to the task, its model without values.
     task: Callable[..., Any]
-    batch: Callable[..., dict[str, tuple]]
-    options: tuple[str, ...] = ()
-    loss_scale: Callable[..., float] = lambda arguments: 1.0
-    in_encoder: bool = True
+    batch: Callable[..., dict[str, tuple]]  # the same to names to (shape, dtype)
+    options: tuple[str, ...] = ()  # arguments of `tfnlp plan` that only this family takes
+    loss_scale: Callable[..., float] = lambda arguments: 1.0  # of the preset
+    in_encoder: bool = True  # the vocabulary's size is an argument of the encoder
+    # Arguments of `tfnlp plan` to the options of `tfnlp pretrain` that say the same.
     pretrain: Mapping[str, str] = dataclasses.field(
         default_factory=lambda: {"length": "--seq-length"}
     )
@@ -138,75 +100,44 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """One model of the library, from its text to its SavedModel.
+    """One model of the library, from its text to its SavedModel."""
 
-    Attributes:
-        name: In commands and in `config.json`.
-        title: In sentences, with an article.
-        summary: One line for `tfnlp pretrain --help`.
-        config: The config dataclass of pretraining; its defaults are the recipe.
-        sizes: Name of each published size to the name of its constant in `tfnlp.models`.
-        sections: Sections of a run's `config.json` that become arguments: the section's name to
-            (name of the function in `tfnlp.models` which takes them, names left out).
-        pretrainer: Name of the function in `tfnlp.models` that puts the heads on the encoder; None:
-            the encoder is what a run trains and saves.
-        row: Arguments whose product is how many numbers a training step keeps of a row, at least.
-        prepare: Function of (config, model to go on from, strategy) to a `Preparation`.
-        restore: Function of (folder, run config, dtype) to a `Pretrained` with the run's weights.
-        evaluate: Function of (pretrained, evaluation config) to a `Measured`.
-        evaluation: Arguments of `tfnlp evaluate` that the family takes, with their defaults.
-        needs: Arguments of `tfnlp evaluate` without which nothing can be measured, "a|b" for one
-            of two.
-        export: Function of (pretrained, export config) to a dict of what was written to its path.
-        exports: Arguments of `tfnlp export` that the family takes.
-        vectors: Function of a pretrained model to the function of strings that its exported
-            module would be.
-        sentences: Function of (pretrained, `tfnlp.families.sentences.Pooled`) to a function of
-            strings to float32 `[N, D]`.
-        recognise: Function of (folder, file names, Hugging Face's `model_type` or None) to whether
-            a checkpoint there is this family's; None if it reads nobody's checkpoints.
-        read: Function of (path, dtype) to the `Pretrained` of somebody's checkpoint.
-        checkpoints: What `recognise` looks for, in words.
-        recognise_file: Function of a path to whether it is a file that `read` takes.
-        finish: Function of (pretrained, folder) called when a run's weights are loaded.
-        start: Function of the config to the model to go on from, or None.
-        settle: Function of (config, model to go on from) to the config with defaults that depend
-            on that model.
-        saved: Function of (path) to a `Pretrained` around a module that was exported.
-        saved_layout: What `tfnlp.hub.saved_kind` says of such modules.
-        fitting: How it is fine-tuned, or None.
-        prediction: What `tfnlp predict` does with it.
-        examples: How `tfnlp examples` writes its batches, or None.
-        plan: How `tfnlp plan` builds its training step, or None.
-    """
-
-    name: str
-    title: str
-    summary: str
-    config: type[Config]
-    sizes: Mapping[str, str]
-    sections: Mapping[str, tuple[Callable[[], Callable[..., Any]], frozenset[str]]]
+    name: str  # in commands and in `config.json`
+    title: str  # in sentences, with an article
+    summary: str  # for `tfnlp pretrain --help`
+    config: type[Config]  # of pretraining; its defaults are the recipe
+    sizes: Mapping[str, str]  # published ones to the names of their constants in `tfnlp.models`
+    # Sections of a run's `config.json` that become arguments, to the name of the function in
+    # `tfnlp.models` which takes them and the names left out.
+    sections: Mapping[str, tuple[str, frozenset[str]]]
+    # Arguments whose product is how many numbers a training step keeps of a row, at least.
     row: tuple[str, ...]
-    prepare: Callable[..., Any]
-    restore: Callable[..., Any]
-    evaluate: Callable[..., Any]
-    evaluation: Mapping[str, Any]
-    export: Callable[..., dict[str, str]]
-    exports: tuple[str, ...]
-    vectors: Callable[..., Any]
+    prepare: Callable[..., Any]  # (config, model to go on from, strategy) to a `Preparation`
+    restore: Callable[..., Any]  # (folder, run config, dtype) to a `Pretrained`
+    evaluate: Callable[..., Any]  # (pretrained, evaluation config) to a `Measured`
+    evaluation: Mapping[str, Any]  # arguments of `tfnlp evaluate`, with their defaults
+    export: Callable[..., dict[str, str]]  # (pretrained, export config) to what it wrote, and where
+    exports: tuple[str, ...]  # arguments of `tfnlp export`
+    vectors: Callable[..., Any]  # pretrained to the function that its module would be
+    # (pretrained, `tfnlp.families.sentences.Pooled`) to a function of strings to float32 `[N, D]`.
     sentences: Callable[..., Any]
     prediction: Prediction
+    # Name of the function in `tfnlp.models` that puts the heads on the encoder; None: the encoder
+    # is what a run trains and saves.
     pretrainer: str | None = None
+    # (folder, file names, Hugging Face's `model_type` or None) to whether a checkpoint there is
+    # this family's; None if it reads nobody's checkpoints.
     recognise: Callable[..., bool] | None = None
-    read: Callable[..., Any] | None = None
-    checkpoints: str = ""
-    recognise_file: Callable[[str], bool] | None = None
-    finish: Callable[..., None] | None = None
-    needs: tuple[str, ...] = ("text",)
-    start: Callable[..., Any] = lambda config: None
+    read: Callable[..., Any] | None = None  # (path, dtype) to somebody's checkpoint
+    checkpoints: str = ""  # what `recognise` looks for, in words
+    recognise_file: Callable[[str], bool] | None = None  # whether `read` takes a file
+    finish: Callable[..., None] | None = None  # (pretrained, folder), when a run is loaded
+    needs: tuple[str, ...] = ("text",)  # arguments of an evaluation, "a|b" for one of two
+    start: Callable[..., Any] = lambda config: None  # the model to go on from
+    # (config, model to go on from) to the config with defaults that depend on that model.
     settle: Callable[..., Any] | None = None
-    saved: Callable[..., Any] | None = None
-    saved_layout: str = ""
+    saved: Callable[..., Any] | None = None  # path to a `Pretrained` around exported modules
+    saved_layout: str = ""  # what `tfnlp.hub.saved_kind` says of these
     fitting: Fitting | None = None
     examples: Examples | None = None
     plan: Plan | None = None

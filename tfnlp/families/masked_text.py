@@ -44,28 +44,20 @@ def head_arguments(
 
 @dataclasses.dataclass(frozen=True)
 class MaskedText:
-    """How a family makes masked batches of its text, and what it learns from them.
+    """How a family makes masked batches of its text, and what it learns from them."""
 
-    Attributes:
-        title: The model's name in a sentence, without an article.
-        subwords: Its vocabulary.
-        second: The second segment of a row, see `SentencePairs`; None: rows are windows of
-            sentences, see `MaskedWindows`.
-        sizes: Function of (config, model to go on from) to the encoder's arguments but for
-            `vocab_size`, checked.
-        heads: Function of (config, model to go on from, training batches) to the pretrainer's.
-        copied: Layers of the pretrainer whose weights go on, beside the encoder.
-        objective: Function of the pretrainer to the task; None: `BertPretraining`.
-        copy_weights: Function of (model to go on from, encoder, pretrainer) in place of `copied`.
-    """
-
-    title: str
+    title: str  # in a sentence, without an article
     subwords: Subwords
-    second: str | None
+    second: str | None  # see `SentencePairs`; None: rows are `MaskedWindows` of sentences
+    # (config, model to go on from) to the encoder's arguments but for `vocab_size`, checked.
     sizes: Callable[[Any, Any], dict[str, Any]]
+    # (config, model to go on from, training batches) to the pretrainer's arguments.
     heads: Callable[[Any, Any, Any], dict[str, Any]] = head_arguments
+    # Layers of the pretrainer whose weights go on, beside the encoder.
     copied: tuple[str, ...] = ("masked_lm_head", "masked_lm_bias")
+    # Pretrainer to the task; None: `BertPretraining`.
     objective: Callable[[Any], Any] | None = None
+    # Of (model to go on from, encoder, pretrainer), in place of `copied`.
     copy_weights: Callable[[Any, Any, Any], None] | None = None
 
     def batches(self, corpus: Any, tokenizer: Any, pack: bool = False, **arguments: Any) -> Any:

@@ -29,54 +29,35 @@ class Vocabulary:
 
 @dataclasses.dataclass
 class Preparation:
-    """All that the training loop asks of a family.
+    """All that the training loop asks of a family."""
 
-    Attributes:
-        batches: Training batches by step, with `steps_per_epoch`.
-        held_out: Batches of the evaluations during training.
-        vocabulary: The run's `Vocabulary`.
-        arguments: Of the encoder.
-        unrecorded_arguments: Of the encoder while it is trained; its weights are the same.
-        heads: Of the pretrainer; None of a family whose `config.json` has no such section.
-        unrecorded_heads: Arguments of the pretrainer that `config.json` keeps elsewhere.
-        text: Section "text" of `config.json`, beside the recorded arguments; None: no section.
-        corpus: Section "corpus": what tells this text from others.
-        training: Settings in section "training" that replace or join the recorded ones.
-        objective: Function of the pretrainer to the task.
-        describe: Function of (encoder, pretrainer, steps) to a line about model and text.
-        measure: Function of the trainer to the results of the whole held-out text.
-        line: Function of (when, results) to a line for people.
-        first: Whether the model is measured before it is trained (it was trained before).
-        copy_weights: Function of (encoder, pretrainer) that fills them; None: new weights.
-        prepare_model: Function of the pretrainer, called in the strategy's scope.
-        files: More files of the run: name to lines.
-        checkpoints: Function of the number of steps to settings of checkpoints.
-        loss_scale: See `tfnlp.training.Trainer`.
-        perplexity: Whether the curve shows perplexities.
-        finish: Function of (trainer, config, results) to results, for steps after training.
-    """
-
-    batches: Any
-    held_out: Any
+    batches: Any  # to train on, by step, with `steps_per_epoch`
+    held_out: Any  # batches of the evaluations during training
     vocabulary: Vocabulary
-    arguments: dict[str, Any]
-    corpus: dict[str, Any]
-    objective: Callable[[Any], Any]
-    describe: Callable[[Any, Any, int], str]
-    measure: Callable[[Any], dict[str, float]]
-    line: Callable[[str, dict[str, float]], str]
-    heads: dict[str, Any] | None = None
+    arguments: dict[str, Any]  # of the encoder
+    corpus: dict[str, Any]  # section of `config.json`: what tells this text from others
+    objective: Callable[[Any], Any]  # pretrainer to the task
+    describe: Callable[[Any, Any, int], str]  # of (encoder, pretrainer, steps), for people
+    measure: Callable[[Any], dict[str, float]]  # trainer to the results of the whole held-out text
+    line: Callable[[str, dict[str, float]], str]  # of (when, results), for people
+    heads: dict[str, Any] | None = None  # of the pretrainer; None: `config.json` has none
+    # Of the encoder while it is trained; its weights are the same.
     unrecorded_arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Of the pretrainer; `config.json` keeps them elsewhere.
     unrecorded_heads: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # Section of `config.json`, beside the recorded arguments; None: no section.
     text: dict[str, Any] | None = None
+    # Settings in the section "training" that replace or join the recorded ones.
     training: dict[str, Any] = dataclasses.field(default_factory=dict)
-    first: bool = False
+    first: bool = False  # the model is measured before it is trained: it was trained before
+    # (encoder, pretrainer): fills them; None: new weights.
     copy_weights: Callable[[Any, Any], None] | None = None
-    prepare_model: Callable[[Any], None] | None = None
-    files: dict[str, Iterable[Any]] = dataclasses.field(default_factory=dict)
-    checkpoints: Callable[[int], dict[str, int]] | None = None
-    loss_scale: float = 1.0
-    perplexity: bool = True
+    prepare_model: Callable[[Any], None] | None = None  # called in the strategy's scope
+    files: dict[str, Iterable[Any]] = dataclasses.field(default_factory=dict)  # name to lines
+    checkpoints: Callable[[int], dict[str, int]] | None = None  # steps to settings
+    loss_scale: float = 1.0  # see `tfnlp.training.Trainer`
+    perplexity: bool = True  # whether the curve shows it
+    # (trainer, config, results) to results, for steps after training.
     finish: Callable[[Any, Any, dict[str, float]], dict[str, float]] | None = None
 
 

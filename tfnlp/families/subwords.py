@@ -28,29 +28,17 @@ def _make(tokenizer: str, tokens: Any, settings: dict[str, Any]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Subwords:
-    """The vocabulary of a family that reads sentences; functions and classes are of `tfnlp.text`.
+    """The vocabulary of a family that reads sentences; names are of `tfnlp.text`."""
 
-    Attributes:
-        kind: Tells its files in the cache from those of others.
-        tokenizer: The class, of tokens and, by name, settings.
-        train: The function of (strings, size) and, by name, settings to tokens.
-        read_file: The function of a path to the tokens, which can be compared and pickled.
-        write: Function of a path and tokens.
-        cased: Whether configs have `cased`, and tokenizers the setting `lowercase`.
-        tokens: Function of a tokenizer to its tokens.
-        key: Function of tokens to JSON that tells them from others.
-        name: Of the file or folder in a run.
-    """
-
-    kind: str
-    tokenizer: str
-    train: str
-    read_file: str
-    write: Callable[[str, Any], None]
-    cased: bool = True
+    kind: str  # tells its files in the cache from those of others
+    tokenizer: str  # the class, of tokens and, by name, settings
+    train: str  # the function of (strings, size) and, by name, settings to tokens
+    read_file: str  # that of a path to the tokens, which can be compared and pickled
+    write: Callable[[str, Any], None]  # of a path and tokens
+    cased: bool = True  # configs have `cased`, and tokenizers the setting `lowercase`
     tokens: Callable[[Any], Any] = lambda tokenizer: tokenizer.vocabulary
-    key: Callable[[Any], Any] = lambda tokens: tokens
-    name: str = VOCABULARY
+    key: Callable[[Any], Any] = lambda tokens: tokens  # JSON that tells tokens from others
+    name: str = VOCABULARY  # of the file or folder in a run
 
     def read(self, path: str) -> Any:
         """Return the tokens of a file or folder."""

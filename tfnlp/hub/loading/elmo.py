@@ -18,31 +18,17 @@ def saved_elmo(path: str | os.PathLike) -> Callable[[dict], dict[str, tf.Tensor]
     """
     path = os.fspath(path)
     module = load_module(path)
-    probe = {"tokens": tf.constant([["a"]]), "sequence_len": tf.constant([1])}
-    # The published module has signatures only. They are valid as long as their module exists.
-    for function in (module, module.signatures.get("tokens")):
-        if not callable(function):
-            continue
-        layers = _layers_function(function, module)
-        try:
-            outputs = layers(probe)
-        except (TypeError, ValueError, tf.errors.InvalidArgumentError):
-            continue  # it takes other inputs
-        if isinstance(outputs, dict) and {"word_emb", "lstm_outputs1"} <= outputs.keys():
-            return layers
-    raise ValueError(
-        f"SavedModel {path} is not an ELMo: it does not return word_emb, lstm_outputs1, ... for "
-        "tokens and sequence_len; give one that `tfnlp export` wrote"
-    )
+    function = module.signatures.get("tokens")  # also of the published module, which has no other
+    outputs = {} if function is None else function.structured_outputs
+    if not {"word_emb", "lstm_outputs1"} <= outputs.keys():
+        raise ValueError(
+            f"SavedModel {path} is not an ELMo: it does not return word_emb, lstm_outputs1, ... "
+            "for tokens and sequence_len; give one that `tfnlp export` wrote"
+        )
 
-
-def _layers_function(function: Callable, module: object) -> Callable[[dict], dict]:
     def layers(inputs: dict) -> dict:
         tokens = tf.convert_to_tensor(inputs["tokens"])
-        lengths = tf.cast(inputs["sequence_len"], "int32")
-        if function is module:
-            return function({"tokens": tokens, "sequence_len": lengths})
-        return function(tokens=tokens, sequence_len=lengths)
+        return function(tokens=tokens, sequence_len=tf.cast(inputs["sequence_len"], "int32"))
 
-    layers.module = module
+    layers.module = module  # without it the signature is not valid
     return layers

@@ -201,9 +201,8 @@ def feature_table(
     Args:
         parts: float `[n, L, D]` each, in order; iterated only if the cache has no such table.
         count: R.
-        features: what computes `parts`; its weights tell the table from others in the cache.
-        key: tells the texts from others.
-        cache: the folder, or None.
+        features: what computes `parts`.
+        key: tells the texts from others in the cache.
     """
     path = None
     if cache is not None:

@@ -18,6 +18,7 @@ from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 SERVED = ("sequence_output", "lm_logits", "default")  # outputs of the model's signature
 _PAIR = ("model", "preprocessor")
+_SENTENCES = tf.TensorSpec([None], "string", name="sentences")
 _GENERATE = {
     "prompt": tf.TensorSpec([None], "string", name="prompt"),
     "max_new_tokens": tf.TensorSpec([], "int32", name="max_new_tokens"),
@@ -134,11 +135,6 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
             "input_mask": tf.ensure_shape(mask, shape),
         }
 
-    def signature(self) -> Callable:
-        """Return strings to the model's inputs as a concrete function."""
-        serve = tf.function(lambda sentences: self(sentences), autograph=False)
-        return serve.get_concrete_function(tf.TensorSpec([None], "string", name="sentences"))
-
 
 def export_gpt(
     directory: str | os.PathLike,
@@ -173,7 +169,8 @@ def export_gpt(
             module = GPTModule(pretrainer, tokenizer, stored)
             signatures = module.signatures()
             preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
-            packed = {"serving_default": preprocessor.signature()}
+            serve = tf.function(lambda sentences: preprocessor(sentences), autograph=False)
+            packed = {"serving_default": serve.get_concrete_function(_SENTENCES)}
         with together(directory, _PAIR) as (first, second):
             save(module, first, signatures)
             save(preprocessor, second, packed)

@@ -23,8 +23,7 @@ class SearchModule(tf.__internal__.tracking.AutoTrackable):
 
     Args:
         model, reader, max_length: as of `SentenceModule`.
-        vectors: float32 `[N, D]`, those of the texts.
-        texts: N strings.
+        vectors, texts: float32 `[N, D]` of N strings.
         top: K, from 1 to N.
     """
 

@@ -36,20 +36,13 @@ _WINDOWS = 256  # windows that are decoded at a time
 
 @dataclass
 class Prepared:
-    """Examples as the model reads them.
+    """Examples as the model reads them."""
 
-    Attributes:
-        encoded: the packed sequences.
-        rows: for frozen features, the rows of each sequence in `table`.
-        word_ids: the ids of these words in the task's own word embeddings.
-        table: the frozen features.
-        more: columns beside the targets, `(tokens, fixed)` as `TaskBatches` takes them.
-    """
-
-    encoded: EncodedExamples
-    rows: list[np.ndarray] | None = None
-    word_ids: list[np.ndarray] | None = None
-    table: np.ndarray | None = None
+    encoded: EncodedExamples  # the packed sequences
+    rows: list[np.ndarray] | None = None  # of each sequence in `table`
+    word_ids: list[np.ndarray] | None = None  # of these words in the task's own embeddings
+    table: np.ndarray | None = None  # frozen features
+    # Columns beside the targets, `(tokens, fixed)` as `TaskBatches` takes them.
     more: tuple[dict[str, list[np.ndarray]], dict[str, np.ndarray]] = ({}, {})
 
 

@@ -52,9 +52,8 @@ class TextGenerator:
         Args:
             prompts: list of strings; an empty one starts a text.
             max_new_tokens: 1 or more; prompt and continuation must fit the model's positions.
-            temperature: 0: the most probable token each time; above: drawn, see
-                `tfnlp.models.sample`.
-            top_k, top_p: draw from the k most probable tokens, from the fewest with probability p.
+            temperature, top_k, top_p: see `tfnlp.models.sample`; temperature 0: the most probable
+                token each time.
             seeds: an int (prompt i has `seeds + i`), or an int for each prompt.
             beams: use a beam search of this width and return the best beam; see
                 `tfnlp.models.beam_search`, also for `length_penalty`.

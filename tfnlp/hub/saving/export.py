@@ -108,7 +108,11 @@ def export(
         graphs.check(path, overwrite)
 
     with without_word_caches([model, *objects.values(), preprocessor]):
-        adapter = _adapter(model, preprocessor)
+        adapter = None
+        if preprocessor is not None:
+            check_vocabulary(model, preprocessor)
+            with as_saved():
+                adapter = PreprocessorAdapter(preprocessor, input_spec(model))
         served = signatures.get("serving_default")
         function_of = functools.partial(_of_ids, model, served, objects, adapter)
         wanted = graphs.written(function_of, f"model {model.name}", weights, overwrite)
@@ -135,15 +139,6 @@ def export(
     if stored is not None:
         stored.report(paths[0], model)
     return paths if pair else directory
-
-
-def _adapter(model: keras.Model, preprocessor: Any) -> PreprocessorAdapter | None:
-    """Return the preprocessor with its outputs fitted to the model; None if there is none."""
-    if preprocessor is None:
-        return None
-    check_vocabulary(model, preprocessor)
-    with as_saved():
-        return PreprocessorAdapter(preprocessor, input_spec(model))
 
 
 def _of_ids(

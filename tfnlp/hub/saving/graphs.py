@@ -62,9 +62,9 @@ class Graphs:
             if kind == "onnx":
                 onnx.check_installed()
             path = os.path.abspath(given)
-            other = next((x for x in (directory, *taken) if _overlap(x, path)), None)
-            if other is not None:
-                raise ValueError(f"{kind}={path} is also the place of {other}; choose another")
+            for other in (directory, *taken):
+                if os.path.commonpath([other, path]) in (other, path):
+                    raise ValueError(f"{kind}={path} is also the place of {other}; choose another")
             taken.append(path)
             if not path.endswith(ENDINGS[kind]):
                 check_new_folder(path, _FILES, overwrite)
@@ -90,7 +90,10 @@ class Graphs:
             for kind, path in self.paths().items():
                 data = _CONVERT[kind](function_of(kind), title, weights)
                 if path.endswith(ENDINGS[kind]):
-                    partial = stack.enter_context(_file(path))
+                    place = os.path.dirname(os.path.abspath(path))
+                    with named_errors(path, place):
+                        os.makedirs(place, exist_ok=True)
+                    partial = stack.enter_context(written_whole(path))
                 else:
                     folder = stack.enter_context(new_folder(path, _FILES, overwrite))
                     partial = os.path.join(folder, f"model{ENDINGS[kind]}")
@@ -102,18 +105,3 @@ class Graphs:
 
 
 NO_GRAPHS = Graphs()
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Return whether two absolute paths are the same, or one is inside of the other."""
-    return os.path.commonpath([one, other]) in (one, other)
-
-
-@contextlib.contextmanager
-def _file(path: str) -> Iterator[str]:
-    path = os.path.abspath(path)
-    folder = os.path.dirname(path)
-    with named_errors(path, folder):
-        os.makedirs(folder, exist_ok=True)
-    with written_whole(path) as partial:
-        yield partial

@@ -30,9 +30,6 @@ class KerasHubPreprocessor(tf.__internal__.tracking.AutoTrackable):
     `[first, second]` of strings `[B]`. Of `(x, y, sample_weight)`, which the preprocessors of
     language models return, the module returns `x`; those of masked models draw new masks at each
     call.
-
-    Attributes:
-        pair_spec: the specs of two segments, or None.
     """
 
     def __init__(self, layer: keras.layers.Layer) -> None:
