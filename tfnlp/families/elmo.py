@@ -7,7 +7,7 @@ from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import fitting
-from tfnlp.families.checked import find, wrong
+from tfnlp.families.checked import stated
 from tfnlp.families.config import (
     MOST_LAYERS,
     RematConfig,
@@ -33,6 +33,7 @@ from tfnlp.families.use_config import (
 
 SIZES = {name: f"ELMO_{name.upper()}" for name in ("mini", "small", "medium", "original")}
 CHANGED_SIZES = ("num_layers", "units", "projection_size", "num_highway")
+RESETS = ("never", "document", "sentence")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -75,7 +76,7 @@ class ElmoConfig(TrainingConfig, RematConfig, StartConfig, WordTextConfig):
     )
     reset: str = option(
         "never", "where the LSTM state, which goes on from window to window, is zeroed",
-        choices=("never", "document", "sentence"), group="text", record="training",
+        choices=RESETS, group="text", record="training",
     )  # fmt: skip
 
 
@@ -93,9 +94,7 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.text import read_words
 
-    reset = find(path, run, "training.reset")
-    if not isinstance(reset, str):
-        wrong(path, "training.reset", reset, "a word")
+    reset = stated(path, run, "training.reset", RESETS)
     heads = {**run["heads"], "resets": reset != "never"}
     encoder, pretrainer = ELMO.build(run["arguments"], heads, dtype)
     words = read_words(os.path.join(path, "vocab.txt"))

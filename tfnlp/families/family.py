@@ -1,4 +1,7 @@
-"""The record of a family: one model with all its pieces."""
+"""The record of a family: one model with all its pieces.
+
+Comments on functions say what they take, in parentheses, and what they return.
+"""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping

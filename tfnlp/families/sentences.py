@@ -88,12 +88,8 @@ def of_tokens(
 ) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors `[N, D]`; it warns of texts that are cut.
 
-    Its second argument, if there is one, is a `Done`.
-
-    Args:
-        model: From token ids `[B, T]` to `sequence_output`, with or without other layers.
-        reader: Of the texts, see `tfnlp.text.task_readers`.
-        loaded, settings: Whose model it is, and its pooling.
+    Its second argument, if there is one, is a `Done`. The model is from token ids `[B, T]` to
+    `sequence_output`, with or without other layers; for the reader see `tfnlp.text.task_readers`.
     """
     import numpy as np
     import tensorflow as tf

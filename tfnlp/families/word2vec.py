@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families.checked import find, whole_number
+from tfnlp.families.checked import whole_number
 from tfnlp.families.config import TrainingConfig
 from tfnlp.families.counted_words import (
     COUNTS,
@@ -174,17 +174,15 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
 def finish(loaded: Any, path: str) -> None:
     """Make the word vectors from the restored weights."""
     from tfnlp.text import Subwords, WordVectors
-    from tfnlp.training.run import read_config
 
     words, counts = loaded.words, read_counts(path)
     table = loaded.encoder.get_layer("word_embedding").embeddings.numpy()
     if loaded.config.get("buckets") is None:
         loaded.word_vectors = WordVectors(words, table, counts)
         return
-    run = read_config(path)
     own, rest = table[: len(words)], table[len(words) :]
-    sizes = (find(path, run, f"text.{name}") for name in ("min_n", "max_n"))
-    subwords = Subwords(rest, *sizes)
+    sizes = loaded.run["text"]
+    subwords = Subwords(rest, sizes["min_n"], sizes["max_n"])
     loaded.word_vectors = WordVectors(words, subwords.vectors(words, own), counts, subwords)
 
 

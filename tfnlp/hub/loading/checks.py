@@ -37,9 +37,8 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
 
     It finds: a graph that is missing, empty, cut off or undecodable; an index of variables that is
     missing or damaged; variable files that are missing, or too short for the tensors of the index;
-    assets that are missing. With `tensors` it also finds a changed byte in the variable files:
-    TensorFlow stores a CRC32C of each tensor and compares it at each read, so
-    `tf.saved_model.load` notices it too, but does not name the file.
+    assets that are missing. With `tensors` it also finds a changed byte in the variable files, by
+    the CRC32C of each tensor: `tf.saved_model.load` notices it too, but does not name the file.
 
     It does not find a changed byte that leaves the graph decodable, or one in an asset: a
     SavedModel has no reliable checksum of these. `check_record` does.

@@ -19,12 +19,8 @@ def load_module(
 ) -> Any:
     """Return what `tf.saved_model.load` returns, in the scope of the current strategy.
 
-    A module of TF-Hub's first format has the attribute `is_tf1_hub_module`, which is True.
-
-    Args:
-        handle: see `tfnlp.hub.loading.resolve`.
-        tags: of the graph to load; None: the only one.
-        options: see `tf.saved_model.load`.
+    A module of TF-Hub's first format has the attribute `is_tf1_hub_module`, which is True. For the
+    handle see `tfnlp.hub.loading.resolve`; without `tags` the only graph is loaded.
     """
     path = resolve(handle)
     check_saved_model(path)

@@ -27,16 +27,13 @@ _RECASED = 300  # words of the vocabulary that are also tested with other capita
 def saved_tokenizer(path: str | os.PathLike) -> Any:
     """Rebuild the tokenizer of an exported preprocessor from the vocabulary in its assets.
 
-    The rebuilt tokenizer is compared with the saved one: a few sentences, with capitals, accents,
-    marks and many scripts, and the words of the vocabulary must get the ids that
-    `preprocessor.tokenize` gives them. The comparison also tells whether a WordPiece tokenizer
-    lower-cases.
+    It is one of `tfnlp.text`, such as a `WordPieceTokenizer`, and is compared with the saved one: a
+    few sentences, with capitals, accents, marks and many scripts, and the words of the vocabulary
+    must get the ids that `preprocessor.tokenize` gives them. The comparison also tells whether a
+    WordPiece tokenizer lower-cases.
 
     Args:
         path: the folder with `preprocessor` in it, or that folder itself.
-
-    Returns:
-        a tokenizer of `tfnlp.text`, such as a `WordPieceTokenizer` or `GPT2Tokenizer`.
 
     Raises:
         ValueError: if the preprocessor carries no vocabulary, or splits text in another way than

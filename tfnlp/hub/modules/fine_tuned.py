@@ -192,8 +192,8 @@ def _inputs(spec: TaskSpec) -> dict[str, dict[str, tf.TensorSpec]]:
 def models_of(task_model: TaskModel) -> list[keras.Model]:
     """Return the model of a task, and the frozen one that it reads the layers of."""
     features = task_model.features
-    found = [task_model.model, None if features is None else features.encoder]
-    return [model for model in found if isinstance(model, keras.Model)]
+    frozen = [] if features is None or features.encoder is None else [features.encoder]
+    return [task_model.model, *frozen]
 
 
 def export_fine_tuned(

@@ -28,12 +28,7 @@ _MULTIPLE = 32  # of lengths, where each is compiled
 
 
 class EncoderFeatures(tf.__internal__.tracking.AutoTrackable):
-    """Layers of a BERT or GPT for packed sequences.
-
-    Args:
-        encoder: a model from `tfnlp.models.bert` or `gpt`.
-        layers: indices into `[embedding_output, *encoder_outputs]`.
-    """
+    """Layers of a BERT or GPT, indices into `[embedding_output, *encoder_outputs]`."""
 
     def __init__(self, encoder: keras.Model, layers: Sequence[int]) -> None:
         super().__init__()
@@ -136,11 +131,9 @@ class WordRows:
 def sequence_table(
     encoded: EncodedExamples, features: EncoderFeatures, cache: str | None = None
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the features of packed sequences in one table, see `feature_table`.
+    """Return the features of packed sequences in one table `[R, L, D]`, see `feature_table`.
 
-    Returns:
-        `(table, rows)`: `[R, L, D]`, and for each sequence its rows, of the shape of its
-        `input_mask`.
+    The second result is the rows of each sequence, of the shape of its `input_mask`.
     """
     masks = encoded.inputs["input_mask"]
     rows, first, key = [], 1, 0

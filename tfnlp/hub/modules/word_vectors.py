@@ -89,10 +89,7 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
         return self._vectors(inputs)
 
     def signatures(self) -> dict[str, Callable]:
-        """Return the signature of the published module, for `tfnlp.hub.save`.
-
-        `serving_default`, which servers call, is the same.
-        """
+        """Return the signature of the published module, also as that which servers call."""
         default = tf.function(lambda text: {"default": self(text)}, autograph=False)
         function = default.get_concrete_function(_TEXT)
         return {"default": function, "serving_default": function}

@@ -39,10 +39,7 @@ class TextModule(tf.__internal__.tracking.AutoTrackable):
         return self.encoder(features, training=training)
 
     def signature(self, names: Collection[str] | None = None, pairs: bool = False) -> Callable:
-        """Return strings, or `pairs` of strings, to the encoder's outputs as a concrete function.
-
-        See `KerasModule.signature`.
-        """
+        """Return strings, or `pairs` of strings, to outputs: see `KerasModule.signature`."""
         adapter, outputs = self._adapter(), self.encoder.outputs()
         spec = adapter.pair_spec if pairs else adapter.input_spec
         return serving(self.__call__, spec, outputs, names)
