@@ -209,15 +209,6 @@ ROWS = [
         padded=tuple(stack),
         listed=3,
     ),
-    Row(
-        "ScalarMix last",
-        layers.ScalarMix,
-        {"last_only": True},
-        stack,
-        time=stack_time,
-        padded=tuple(stack),
-        listed=3,
-    ),
     *(
         Row(
             f"SentencePooling {pooling}",

@@ -12,8 +12,7 @@ SCALARS, GAMMA = np.array([0.3, -1.2, 2.0]), 1.7
 def make(**arguments):
     layer = ScalarMix(L, **arguments)
     layer.build([(B, T, D)] * L)
-    if not layer.last_only:
-        layer.scalars.assign(SCALARS)
+    layer.scalars.assign(SCALARS)
     layer.gamma.assign(GAMMA)
     return layer
 
@@ -58,17 +57,6 @@ def test_layer_norm_of_a_row_without_tokens_is_finite():
     assert np.isfinite(make(layer_norm=True)(list(draw()), mask=mask)[0]).all()
     zeros = np.zeros((L, B, T, D), "float32")
     assert np.isfinite(make(layer_norm=True)(list(zeros), mask=mask)).all()
-
-
-def test_last_only_has_no_scalars():
-    layer, layers = make(last_only=True), draw(3)
-    assert [w.name for w in layer.weights] == ["gamma"]
-    np.testing.assert_allclose(layer(list(layers)), GAMMA * layers[-1], rtol=1e-6)
-    both = make(last_only=True, layer_norm=True)(list(layers))
-    last = layers[-1].astype("float64")
-    mean = last.mean((1, 2), keepdims=True)
-    deviation = last.std((1, 2), keepdims=True)
-    np.testing.assert_allclose(both, GAMMA * (last - mean) / deviation, rtol=1e-5, atol=1e-5)
 
 
 def test_penalty_is_in_the_losses_of_a_model():

@@ -163,9 +163,8 @@ class CosineAttention(_Attention):
     Content-based addressing of Graves, Wayne & Danihelka 2014, eqs. 5-6; g is its key strength.
 
     Args:
-        scale: g, or its initial value. A cosine is at most 1: without a larger scale no weight
-            could be much larger than another.
-        learn_scale: make g a trainable weight.
+        scale: initial value of the weight g. A cosine is at most 1: without a larger scale no
+            weight could be much larger than another.
 
     Raises:
         ValueError: for a scale that is not positive.
@@ -173,20 +172,15 @@ class CosineAttention(_Attention):
 
     unit_queries = True
 
-    def __init__(self, scale: float = 8.0, learn_scale: bool = True, **kwargs: Any) -> None:
+    def __init__(self, scale: float = 8.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not scale > 0:
             raise ValueError(f"scale={scale} must be positive")
         self.scale = scale
-        self.learn_scale = learn_scale
 
     def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
-        self.factor = self.scale
-        if self.learn_scale:
-            constant = keras.initializers.Constant(self.scale)
-            self.factor = self.add_weight(
-                name="scale", shape=(), initializer=constant, autocast=False
-            )
+        constant = keras.initializers.Constant(self.scale)
+        self.factor = self.add_weight(name="scale", shape=(), initializer=constant, autocast=False)
 
     def project_keys(self, keys: Tensor) -> Tensor:
         return unit(keys) * ops.cast(self.factor, keys.dtype)

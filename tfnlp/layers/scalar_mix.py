@@ -24,7 +24,6 @@ class ScalarMix(Layer):
         layer_norm: normalize each layer first.
         l2: lambda of the penalty `lambda sum_j s_j^2`; a larger one pulls the mix towards the mean
             (section 3.4). 0: none.
-        last_only: use only the last layer; there is no weight s then.
 
     Call:
         inputs: list of L `[B, T, D]`.
@@ -42,7 +41,6 @@ class ScalarMix(Layer):
         num_layers: int = 3,
         layer_norm: bool = False,
         l2: float = 0.0,
-        last_only: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -51,26 +49,22 @@ class ScalarMix(Layer):
         self.num_layers = num_layers
         self.layer_norm = layer_norm
         self.l2 = l2
-        self.last_only = last_only
 
     def build(self, input_shape: Sequence[Shape]) -> None:
         if len(input_shape) != self.num_layers:
             raise ValueError(f"num_layers={self.num_layers}, but {len(input_shape)} inputs")
-        if not self.last_only:
-            penalty = keras.regularizers.L2(self.l2) if self.l2 else None
-            self.scalars = self.float32_weight("scalars", (self.num_layers,), regularizer=penalty)
+        penalty = keras.regularizers.L2(self.l2) if self.l2 else None
+        self.scalars = self.float32_weight("scalars", (self.num_layers,), regularizer=penalty)
         self.gamma = self.float32_weight("gamma", (), "ones")
 
     def call(self, inputs: list[Tensor], mask: Tensor | None = None) -> Tensor:
         if isinstance(mask, list):
             mask = None  # without a mask Keras passes a None for each of the inputs
-        layers = [ops.cast(x, "float32") for x in (inputs[-1:] if self.last_only else inputs)]
+        layers = [ops.cast(x, "float32") for x in inputs]
         if self.layer_norm:
             layers = [_normalized(x, mask) for x in layers]
-        mixed = layers[0]
-        if not self.last_only:
-            weights = ops.softmax(ops.copy(self.scalars))
-            mixed = sum(weights[j] * x for j, x in enumerate(layers))
+        weights = ops.softmax(ops.copy(self.scalars))
+        mixed = sum(weights[j] * x for j, x in enumerate(layers))
         return ops.cast(self.gamma * mixed, self.compute_dtype)
 
     def compute_output_spec(

@@ -89,7 +89,10 @@ class _PieceReader(Reader):
                 flat = tf.strings.join([tf.where(spaced.values, " ", ""), flat])
             unknown = getattr(self.tokenizer, "unk_id", 0)
             pieces = words.with_values(_at_least_one(self.tokenizer.tokenize(flat), unknown))
-        return [self.tokenizer.tokenize(text) for text in texts], pieces, None
+        return [self._ids(text) for text in texts], pieces, None
+
+    def _ids(self, text: tf.Tensor) -> tf.RaggedTensor:
+        return self.tokenizer.tokenize(text)
 
 
 class BertReader(_PieceReader):
@@ -147,15 +150,9 @@ class SourceReader(GPTReader):
     def __init__(self, tokenizer: BytePairTokenizer) -> None:
         super().__init__(tokenizer, None)
 
-    def read(
-        self,
-        texts: Sequence[tf.Tensor],
-        words: tf.RaggedTensor | None = None,
-        spaced: tf.RaggedTensor | None = None,
-    ) -> ReadTexts:
-        read, pieces, numbered = super().read(texts, words, spaced)
-        ended = [tf.concat([x, tf.fill([x.nrows(), 1], self.tokenizer.end_id)], 1) for x in read]
-        return ended, pieces, numbered
+    def _ids(self, text: tf.Tensor) -> tf.RaggedTensor:
+        ids = super()._ids(text)
+        return tf.concat([ids, tf.fill([ids.nrows(), 1], self.tokenizer.end_id)], 1)
 
 
 class WordReader(Reader):

@@ -86,6 +86,13 @@ class TokenizedCorpus(StoredSentences):
         arrays.append("document_starts", [sentences], np.int64)
         return cls(**arrays.finish())
 
+    def begins_document(self, begin: int, count: int) -> np.ndarray:
+        """Return for `count` sentences from `begin` on whether they begin a document, bool."""
+        low, high = np.searchsorted(self.document_starts[:-1], [begin, begin + count])
+        first = np.zeros(count, bool)
+        first[np.asarray(self.document_starts[low:high]) - begin] = True
+        return first
+
 
 def tokenize_documents(
     documents: Iterable[list[str]], tokenizer: Any, progress: bool = True

@@ -11,8 +11,6 @@ bilm-tf fills each row of a batch from its own stream, shuffled by file. Here on
 rows, at other places in every epoch, so that a run can resume at any step.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import tensorflow as tf
 
@@ -96,7 +94,8 @@ class LanguageModelWindows:
 
         Shapes are static.
         """
-        return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
+        steps = tf.data.Dataset.range(first_step, tf.int64.max)
+        return numbered_batches(steps, self.batch, specs_of(self.batch(0)), tf.data.AUTOTUNE)
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
         """Return the windows of the stream from its start, with every target once, then padding.
@@ -112,7 +111,8 @@ class LanguageModelWindows:
         """
         total = -(-self._evaluation_row // self.window)
         numbers = tf.data.Dataset.range(total if count is None else min(count, total))
-        return self._dataset(numbers, self._evaluation_batch)
+        make = self._evaluation_batch
+        return numbered_batches(numbers, make, specs_of(make(0)), tf.data.AUTOTUNE)
 
     @property
     def _evaluation_row(self) -> int:
@@ -156,8 +156,3 @@ class LanguageModelWindows:
             resets[:, 0] |= first
             batch["resets"] = resets
         return batch
-
-    def _dataset(
-        self, numbers: tf.data.Dataset, make: Callable[[int], dict[str, np.ndarray]]
-    ) -> tf.data.Dataset:
-        return numbered_batches(numbers, make, specs_of(make(0)), parallel=tf.data.AUTOTUNE)

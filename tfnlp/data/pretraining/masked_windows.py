@@ -116,12 +116,4 @@ def _blocks(corpus: TokenizedCorpus) -> Iterator[tuple[int, np.ndarray, np.ndarr
     """Yield a corpus in blocks: the first token, lengths of sentences, whether they begin one."""
     for begin in range(0, corpus.num_sentences, _BLOCK):
         starts = np.asarray(corpus.sentence_starts[begin : begin + _BLOCK + 1])
-        yield int(starts[0]), np.diff(starts), begins_document(corpus, begin, len(starts) - 1)
-
-
-def begins_document(corpus: TokenizedCorpus, begin: int, count: int) -> np.ndarray:
-    """Return for `count` sentences from `begin` on whether they begin a document, bool."""
-    low, high = np.searchsorted(corpus.document_starts[:-1], [begin, begin + count])
-    first = np.zeros(count, bool)
-    first[np.asarray(corpus.document_starts[low:high]) - begin] = True
-    return first
+        yield int(starts[0]), np.diff(starts), corpus.begins_document(begin, len(starts) - 1)

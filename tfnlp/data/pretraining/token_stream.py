@@ -24,8 +24,7 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
         int32 `[1 + N + S]`.
     """
     lengths = np.diff(corpus.sentence_starts)
-    first = np.zeros(len(lengths), bool)
-    first[corpus.document_starts[:-1]] = True
+    first = corpus.begins_document(0, len(lengths))
     return np.append(
         stream_part(corpus.tokens, lengths, first, newline_id, end_id), np.int32(end_id)
     )

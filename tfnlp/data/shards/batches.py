@@ -171,12 +171,7 @@ class WindowShards(BatchShards):
         super().__init__(directory)
         self.batch_size = batch_size
         self.window, self.seed = self.settings["seq_length"], self.settings["seed"]
-        self.windows_per_epoch = self.num_examples
-
-    @property
-    def rows_per_epoch(self) -> int:
-        """Windows of an epoch."""
-        return self.windows_per_epoch
+        self.rows_per_epoch = self.windows_per_epoch = self.num_examples
 
     @property
     def steps_per_epoch(self) -> float:

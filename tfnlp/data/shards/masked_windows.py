@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.masked_windows import Windows, begins_document, fill_windows
+from tfnlp.data.pretraining.masked_windows import Windows, fill_windows
 from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.rows import example, joined_windows, window_parts
 
@@ -85,5 +85,5 @@ class MaskedWindowExamples:
 
 
 def _fill(corpus: TokenizedCorpus, seq_length: int, used: int) -> Windows:
-    first = begins_document(corpus, 0, corpus.num_sentences)
+    first = corpus.begins_document(0, corpus.num_sentences)
     return fill_windows(np.diff(corpus.sentence_starts), first, seq_length - 2, used)

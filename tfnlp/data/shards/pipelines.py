@@ -10,6 +10,7 @@ Text and tokens are exchanged as files, so that no worker has the whole corpus i
 finished work of a killed run is kept. Workers exchange only names and the rows of shards.
 """
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -101,19 +102,28 @@ class Tokenize(Work):
         return ()
 
 
-class Give(Work):
+class Making(Work):
+    """A step that makes examples."""
+
+    def __init__(self, folder: Folder, maker: Maker) -> None:
+        super().__init__(folder)
+        self.maker = maker
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The table, read once per worker."""
+        return Table.read(self.folder)
+
+
+class Give(Making):
     """The number of a piece -> (shard, rows), and (_ASKED - piece, rows) for requests.
 
     There is one output because not every runner keeps several apart (Beam's Dask runner does not).
     """
 
     def __init__(self, folder: Folder, maker: Maker, wanted: Sequence[int]) -> None:
-        super().__init__(folder)
-        self.maker, self.wanted = maker, wanted
-
-    def setup(self) -> None:
-        """Read the table, once per worker."""
-        self.table = Table.read(self.folder)
+        super().__init__(folder, maker)
+        self.wanted = wanted
 
     def work(self, piece: int) -> Iterator[Any]:
         """Yield the rows of a piece and its requests."""
@@ -130,16 +140,8 @@ class Give(Work):
                 yield HELD, (piece, corpus)
 
 
-class Answer(Work):
+class Answer(Making):
     """(_ASKED - piece, requests) -> (shard, rows)."""
-
-    def __init__(self, folder: Folder, maker: Maker) -> None:
-        super().__init__(folder)
-        self.maker = maker
-
-    def setup(self) -> None:
-        """Read the table, once per worker."""
-        self.table = Table.read(self.folder)
 
     def work(self, element: tuple[int, Iterable[dict]]) -> Iterator[Any]:
         """Yield the requested rows of a piece."""
@@ -149,12 +151,8 @@ class Answer(Work):
         yield from self.maker.answer(corpus, piece, self.table, asks)
 
 
-class Write(Work):
+class Write(Making):
     """(shard, rows) -> (); the shard is written."""
-
-    def __init__(self, folder: Folder, maker: Maker) -> None:
-        super().__init__(folder)
-        self.maker = maker
 
     def work(self, element: tuple[int, Iterable[Any]]) -> tuple[()]:
         """Write a shard, or the held-out file."""

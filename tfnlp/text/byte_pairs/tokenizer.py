@@ -43,7 +43,8 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         # Lists would be tracked, and wrapped, element by element; functions are left alone.
         self._lists = lambda: (tokens, merges)
         self.vocab_size = len(tokens)
-        self.end_id = _end_id(tokens)
+        ends = (tokens.index(end) for end in (END_OF_TEXT, "\n</w>") if end in tokens)
+        self.end_id = next(ends, None)
         ends = self._special_ids(tokens)
         # On the host, where strings are and where tf.data runs.
         with tf.init_scope(), tf.device("CPU:0"):
@@ -135,10 +136,3 @@ def separate(symbols: tf.Tensor, lengths: tf.Tensor, separator: int) -> tf.Tenso
     return tf.tensor_scatter_nd_update(
         tf.fill(size[None], tf.constant(separator, symbols.dtype)), tf.where(~is_end), symbols
     )
-
-
-def _end_id(tokens: Tokens) -> int | None:
-    for end in (END_OF_TEXT, "\n</w>"):
-        if end in tokens:
-            return tokens.index(end)
-    return None

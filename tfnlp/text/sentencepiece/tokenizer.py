@@ -59,7 +59,9 @@ class SentencePieceTokenizer(PieceTokenizer):
             for i, piece in enumerate(pieces)
         ]
         silent = {self.pad_id, self.cls_id, self.sep_id}
-        texts = ["" if i in silent else _as_text(piece) for i, piece in enumerate(pieces)]
+        texts = [
+            "" if i in silent else piece.replace(_SPACE, " ") for i, piece in enumerate(pieces)
+        ]
         texts[self.mask_id] = f" {self.mask_token}"
         self._set_pieces(pieces, texts, continues)
         (self.vocabulary_asset,) = make_assets([MODEL_FILE], self.write)
@@ -86,7 +88,3 @@ def clean(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
         strings = tf.strings.regex_replace(strings, r"\p{Mn}+", "")
         strings = tf.strings.lower(strings, encoding="utf-8")
     return strings
-
-
-def _as_text(piece: str) -> str:
-    return piece.replace(_SPACE, " ")

@@ -76,8 +76,13 @@ class WordPieceTokenizer(PieceTokenizer):
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             tokens.index(token) for token in (PAD, UNK, CLS, SEP, MASK)
         )
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._wordpiece = _make_tokenizer(tokens, source)
+        try:
+            with tf.init_scope(), tf.device("CPU:0"):
+                self._wordpiece = _tokenizer_of(tuple(tokens))
+        except RuntimeError as error:
+            raise ValueError(
+                f"{source} makes no tokenizer ({error}); it needs tokens besides the special ones"
+            ) from error
         self._set_pieces(tokens, list(map(_as_text, tokens)), list(map(_continues, tokens)))
         (self.vocabulary_asset,) = make_assets([VOCABULARY_FILE], self.write)
         self._trace()
@@ -88,15 +93,6 @@ class WordPieceTokenizer(PieceTokenizer):
 
     def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         return self._wordpiece.tokenize(normalize(strings, self.lowercase))
-
-
-def _make_tokenizer(tokens: list[str], source: str) -> Any:
-    try:
-        return _tokenizer_of(tuple(tokens))
-    except RuntimeError as error:
-        raise ValueError(
-            f"{source} makes no tokenizer ({error}); it needs tokens besides the special ones"
-        ) from error
 
 
 @functools.lru_cache(maxsize=4)  # a run reads its vocabulary more than once
