@@ -24,13 +24,6 @@ from tfnlp.layers.types import Initializer, Shape, Tensor
 _ON_TPU, _ELSEWHERE, _BLOCK = 2**24, 2**26, 2**22
 
 
-def _check_cache(keys: Tensor, cache_index: Tensor, length: int | None) -> None:
-    """Check the cache where sizes are known: writes past its end would overwrite earlier slots."""
-    size, first = keys.shape[2], cache_index if isinstance(cache_index, int) else 0
-    if None not in (length, size) and first + length > size:
-        raise ValueError(f"a cache of {size} positions is too short for {first} + {length}")
-
-
 @keras.saving.register_keras_serializable(package="tfnlp")
 class MultiHeadAttention(WithLowRank):
     """`softmax(Q K^T / sqrt(D) + mask) V` per head, heads joined and projected.
@@ -272,8 +265,10 @@ class MultiHeadAttention(WithLowRank):
         known = self.cross and context is None and given
         if (context is not None or known) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
-        if given and not known:
-            _check_cache(cached_keys, cache_index, length)
+        if given and not known:  # writes past the end of a cache would overwrite earlier slots
+            size, first = cached_keys.shape[2], cache_index if isinstance(cache_index, int) else 0
+            if None not in (length, size) and first + length > size:
+                raise ValueError(f"a cache of {size} positions is too short for {first} + {length}")
         return known
 
     def keys_values(self, context: Tensor) -> list[Tensor]:

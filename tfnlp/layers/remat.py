@@ -87,13 +87,8 @@ def rematerialized(
             return function(*own)
 
     outputs = forms().rematerialized(of_values, [*given, *values])
-    for layer in layers:
-        _advance(layer)
+    for layer in layers:  # The draws of the call itself were in another scope.
+        for part in layer._flatten_layers():
+            if isinstance(part, Dropout) and part.rate > 0:
+                part.seed_generator.next()
     return outputs
-
-
-def _advance(layer: keras.layers.Layer) -> None:
-    """Advance the seeds of a layer by the draws of one call, whose own were in another scope."""
-    for part in layer._flatten_layers():
-        if isinstance(part, Dropout) and part.rate > 0:
-            part.seed_generator.next()

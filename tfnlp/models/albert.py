@@ -22,7 +22,6 @@ from tfnlp.models.encoder_parts import (
     normalized,
     pretraining_heads,
 )
-from tfnlp.models.sizes import check_transformer
 
 # Base to xxlarge: the paper, table 1, of version 2 of the published models; up to large the blocks
 # are those of BERT. The others are no published ones.
@@ -73,8 +72,7 @@ def albert(
 
     Inputs, outputs, errors: those of `bert`; `embedding_output` is x_0.
     """
-    check_positive(embedding_size=embedding_size)
-    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
+    check_positive(embedding_size=embedding_size, num_layers=num_layers)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length, packed, pooler)

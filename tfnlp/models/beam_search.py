@@ -91,7 +91,8 @@ def beam_search(
     start = (ops.zeros((), "int32"), scores, new, lengths, done, logits, *cache)
     _, scores, new, lengths, *_ = ops.while_loop(more, body, start)
     penalty = ((5.0 + ops.cast(lengths, "float32")) / 6.0) ** length_penalty
-    return _sorted(new, scores / penalty, beams)
+    scores, order = ops.top_k(scores / penalty, beams)  # [B, K], the best first
+    return ops.take_along_axis(new, order[:, :, None], axis=1), scores
 
 
 def _continued(
@@ -114,9 +115,3 @@ def _continued(
     flat = ops.reshape(scores[:, :, None] + log_p, (batch, beams * size))
     scores, chosen = ops.top_k(flat, beams)  # [B, K]
     return scores, chosen // size, ops.cast(chosen % size, "int32")
-
-
-def _sorted(new: Tensor, scores: Tensor, beams: int) -> tuple[Tensor, Tensor]:
-    """Return the hypotheses `[B, K, G]` and their scores `[B, K]`, the best first."""
-    scores, order = ops.top_k(scores, beams)  # [B, K]
-    return ops.take_along_axis(new, order[:, :, None], axis=1), scores

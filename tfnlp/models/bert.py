@@ -5,6 +5,7 @@ import functools
 import keras
 
 from tfnlp.layers import Pooler
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
 from tfnlp.models.encoder_parts import (
     embeddings,
@@ -14,7 +15,6 @@ from tfnlp.models.encoder_parts import (
     pretraining_heads,
     transformer_blocks,
 )
-from tfnlp.models.sizes import check_transformer
 
 # Published sizes: tiny to medium from Turc et al. 2019 (table 1), base and large from the paper.
 BERT_TINY = dict(num_layers=2, hidden_size=128, num_heads=2, intermediate_size=512)
@@ -81,7 +81,7 @@ def bert(
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
             seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
     """
-    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
+    check_positive(num_layers=num_layers)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length, packed, pooler)

@@ -26,7 +26,6 @@ from tfnlp.models.encoder_parts import (
     masked_lm_logits,
     transformer_blocks,
 )
-from tfnlp.models.sizes import check_transformer
 
 # Small, base and large: the paper, table 6; base and large have BERT's blocks. Tiny and mini are no
 # published ones.
@@ -76,8 +75,7 @@ def electra(
 
     Inputs, outputs, errors: those of `bert` without a pooler; `embedding_output` is x_0.
     """
-    check_positive(embedding_size=embedding_size)
-    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
+    check_positive(embedding_size=embedding_size, num_layers=num_layers)
 
     table = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     embeddings = (

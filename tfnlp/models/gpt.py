@@ -15,9 +15,9 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
 from tfnlp.models.packed import packed_input, restarted
-from tfnlp.models.sizes import check_transformer
 
 # Published sizes: GPT's from section 4.1 of its paper, GPT-2's from table 2.
 GPT = dict(vocab_size=40478, max_positions=512, num_layers=12, hidden_size=768, num_heads=12)
@@ -85,7 +85,7 @@ def gpt(
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
             seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
     """
-    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
+    check_positive(num_layers=num_layers)
 
     inputs = {
         name: keras.Input((seq_length,), dtype="int32", name=name)

@@ -5,6 +5,7 @@ import functools
 import keras
 
 from tfnlp.layers import Pooler, PositionEmbedding, SegmentEmbedding, TokenEmbedding
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
 from tfnlp.models.bert import (
     BERT_BASE,
@@ -22,7 +23,6 @@ from tfnlp.models.encoder_parts import (
     transformer_blocks,
 )
 from tfnlp.models.packed import restarted
-from tfnlp.models.sizes import check_transformer
 
 # Base and large are the paper's (section 3.1 and table 9), with BERT's widths; so are the others,
 # which no one published.
@@ -66,7 +66,7 @@ def roberta(
 
     Inputs, outputs, errors: those of `bert`; the values of `input_type_ids` are not read.
     """
-    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
+    check_positive(num_layers=num_layers)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length, packed, pooler)

@@ -36,10 +36,8 @@ def sentence_encoder(
     states = hidden_states(encoder)
     if not -len(states) <= layer < len(states):
         raise ValueError(
-            f"layer={layer} must be from {-len(states)} to {len(states) - 1}: of the outputs of "
-            f"{encoder.name}, the first of its embeddings"
-            if len(states) > 1
-            else f"layer={layer} must be 0 or -1: {encoder.name} gives its last layer alone"
+            f"layer={layer} must be from {-len(states)} to {len(states) - 1}, the outputs of "
+            f"{encoder.name}"
         )
     real = ops.not_equal(encoder.input["input_mask"], 0)  # [B, T]
     pool = SentencePooling(pooling, normalize, dtype="float32", name="sentence_pooling")

@@ -12,8 +12,8 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
-from tfnlp.models.sizes import check_transformer
 
 # Table 3 of the paper; its vocabulary of English and German has about 37,000 tokens.
 TRANSFORMER_BASE = dict(vocab_size=37000, num_layers=6, hidden_size=512, num_heads=8)
@@ -78,7 +78,7 @@ def transformer(
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, an unknown
             activation, or a rate outside [0, 1).
     """
-    check_transformer(num_layers, hidden_size, num_heads)
+    check_positive(num_layers=num_layers)
     names = ("input_word_ids", "input_mask", "target_word_ids")
     inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in names}
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, S]

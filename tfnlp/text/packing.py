@@ -45,7 +45,8 @@ def pack_segments(
     The layout and the truncation are those of the published BERT preprocessors
     (`bert_pack_inputs`).
     """
-    segments = [_merge_words(segment) for segment in segments]
+    segments = [merge_words(s) if s.shape.rank == 3 else s for s in segments]
+    segments = [tf.cast(s, tf.int32).with_row_splits_dtype(tf.int64) for s in segments]
     special = special_tokens(len(segments), separators)
     static_length = tf.get_static_value(seq_length)
     if static_length is not None and static_length < special:
@@ -104,11 +105,6 @@ def packing_ids(tokenizer: Any) -> dict[str, tf.Tensor]:
         end_of_segment_id=tf.constant(tokenizer.sep_id),
         mask_id=tf.constant(tokenizer.mask_id),
     )
-
-
-def _merge_words(segment: tf.RaggedTensor) -> tf.RaggedTensor:
-    merged = merge_words(segment) if segment.shape.rank == 3 else segment
-    return tf.cast(merged, tf.int32).with_row_splits_dtype(tf.int64)
 
 
 def merge_words(ids: tf.RaggedTensor) -> tf.RaggedTensor:

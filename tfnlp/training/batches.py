@@ -43,7 +43,8 @@ class Batches:
             if data.cardinality() == 0:
                 raise ValueError("data is a tf.data.Dataset without a batch")
             self._from: Callable[[int], tf.data.Dataset] = lambda step: data.repeat()
-            self.batch_size = _rows(task.as_dict(data.element_spec))
+            shape = next(iter(task.as_dict(data.element_spec).values())).shape
+            self.batch_size = shape[0] if shape.rank else None
         elif callable(getattr(data, "dataset", None)) and hasattr(data, "batch_size"):
             self._from, self.batch_size = data.dataset, data.batch_size
         else:
@@ -64,9 +65,3 @@ class Batches:
             return self._task.as_dict(parts if len(parts) > 1 else parts[0])
 
         return dataset.map(as_dict)
-
-
-def _rows(spec: dict[str, tf.TypeSpec]) -> int | None:
-    """Return the rows of a batch, or None if they are not known."""
-    shape = next(iter(spec.values())).shape
-    return shape[0] if shape.rank else None

@@ -81,7 +81,7 @@ def label_set_table(table: Table, how: Reading) -> TaskData:
             f"columns are {', '.join(map(repr, header or []))}; choose with label or label_columns"
         )
     else:
-        labels = _nothing
+        labels = _of_bits([], labelled)  # which are not known
 
     def make(row: dict | list) -> TaskExample:
         texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
@@ -89,10 +89,6 @@ def label_set_table(table: Table, how: Reading) -> TaskData:
 
     data = gather(table.source, rows, make, how.skip)
     return TaskData(data.examples, data.skipped, labels_as=found)
-
-
-def _nothing(row: dict | list) -> None:
-    return None
 
 
 def _of_bits(columns: list[Column], labelled: bool) -> _Labels:

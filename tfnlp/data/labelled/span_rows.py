@@ -36,8 +36,12 @@ def span_row(row: dict, labelled: bool) -> TaggedSentence:
     tokens = next((row[name] for name in _WORD_COLUMNS if row.get(name) is not None), None)
     columns = SPAN_COLUMNS if tokens is not None else (*SPAN_COLUMNS, *_OF_TEXT)
     column = next((name for name in columns if row.get(name) is not None), None)
-    spans = None if column is None else [_span(span) for span in _listed(row, column)]
-    if spans is None and labelled:
+    spans = None
+    if column is not None:
+        if not isinstance(row[column], list):
+            raise BadRow(f"{column!r} must be a list of spans; got {row[column]!r:.60}")
+        spans = [_span(span) for span in row[column]]
+    elif labelled:
         raise BadRow(f"has no {SPAN_COLUMNS[0]!r}; expected a list, empty if there are none")
     if tokens is None:
         text = checked_text(row.get("text"), "'text'")
@@ -54,12 +58,6 @@ def span_row(row: dict, labelled: bool) -> TaggedSentence:
         return TaggedSentence(tuple(words), bio_of_spans(len(words), spans))
     except ValueError as error:
         raise BadRow(str(error)) from error
-
-
-def _listed(row: dict, column: str) -> list:
-    if not isinstance(row[column], list):
-        raise BadRow(f"{column!r} must be a list of spans; got {row[column]!r:.60}")
-    return row[column]
 
 
 def _span(span: object) -> Span:

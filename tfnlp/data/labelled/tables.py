@@ -101,8 +101,11 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
         if header is None:
             raise no_examples(path, [f"{path}, {where}: {bad}" for where, bad in rows])
         return Table(path, header, rows)
-    rows = _csv_rows(path) if kind == ".csv" else _tab_rows(path)
-    numbers = [_is_number(column) for column in columns]
+    if kind == ".csv":
+        rows = _csv_rows(path)
+    else:
+        rows = ((where, line.split("\t")) for where, line in filled_lines(path))
+    numbers = [isinstance(c, int) or c.isascii() and c.isdecimal() for c in columns]
     if any(numbers):
         if not all(numbers):
             raise ValueError(
@@ -192,15 +195,6 @@ def given_cell(row: dict | list, column: Column, needed: bool) -> object:
         if needed:
             raise
         return None
-
-
-def _is_number(column: Column) -> bool:
-    return isinstance(column, int) or column.isascii() and column.isdecimal()
-
-
-def _tab_rows(path: str) -> Iterator[Row]:
-    for where, line in filled_lines(path):
-        yield where, line.split("\t")
 
 
 def _csv_rows(path: str) -> Iterator[Row]:

@@ -73,7 +73,9 @@ def make_strategy(
     if shard_optimizer:
         raise ValueError("`shard_optimizer` needs the engine jax")
     if name in ("auto", "mirrored", "multi_worker") and not tpu:
-        _check_used()
+        kind = accelerator()
+        if kind is not None and not tf.config.list_physical_devices(kind.upper()):
+            raise ValueError(unused(kind))  # TensorFlow does not see the device of this machine
     if name == "multi_worker":
         return _multi_worker(workers, index, wait)
     if name == "tpu" or (name == "auto" and (tpu or tpu_here())):
@@ -88,13 +90,6 @@ def make_strategy(
             raise ValueError("strategy='gpu', but TensorFlow sees no GPU; use 'cpu' or 'auto'")
         return tf.distribute.OneDeviceStrategy("/gpu:0")
     return _mirrored(gpus or tf.config.list_logical_devices("CPU"))
-
-
-def _check_used() -> None:
-    """Check that TensorFlow sees the TPU or GPU of this machine, if it has one."""
-    kind = accelerator()
-    if kind is not None and not tf.config.list_physical_devices(kind.upper()):
-        raise ValueError(unused(kind))
 
 
 def _mirrored(devices: Sequence[tf.config.LogicalDevice]) -> tf.distribute.Strategy:
