@@ -29,7 +29,28 @@ class Epoch(NamedTuple):
     rows: PackedRows | None = None
 
 
-class MaskedRows:
+class MaskedEpochs:
+    """Base of batches of masked rows in epochs of `num_examples` rows.
+
+    Attributes:
+        segments: of a sequence, 1 or 2.
+        label: the batch's name of the labels, or None.
+    """
+
+    segments = 1
+    label: str | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in an epoch; 1 for a text smaller than a batch, whose rows repeat."""
+        return max(1, self.num_examples // self.batch_size)
+
+    def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
+        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
+        return self.dataset().take(min(max_batches, self.steps_per_epoch))
+
+
+class MaskedRows(MaskedEpochs):
     """Batches of packed and masked rows, a pure function of (corpus, seed, step).
 
     Step n belongs to epoch `n // steps_per_epoch`. No batch depends on the batches before it. All
@@ -40,9 +61,7 @@ class MaskedRows:
     Arguments and errors are those of `SentencePairs`, but for `short_seq_prob` and `second`.
     """
 
-    segments = 1
     packed = False
-    label: str | None = None
     random_share = 0.0  # of second segments
 
     def __init__(
@@ -89,11 +108,6 @@ class MaskedRows:
         self._drawn = functools.lru_cache(maxsize=2)(self._draw)
         self.num_examples = len(self._drawn(0).order)
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; 1 for a text smaller than a batch, whose rows repeat."""
-        return max(1, self.num_examples // self.batch_size)
-
     def batch(self, step: int) -> dict[str, tf.Tensor]:
         """Return the batch of a step, see the class."""
         with tf.device("CPU:0"):  # the device of tf.data
@@ -114,10 +128,6 @@ class MaskedRows:
         steps = tf.data.Dataset.range(first_step, tf.int64.max)
         batches = steps.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return batches.prefetch(tf.data.AUTOTUNE)
-
-    def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
-        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
-        return self.dataset().take(min(max_batches, self.steps_per_epoch))
 
     def _epoch(self, epoch: int) -> Epoch:
         with self._lock:

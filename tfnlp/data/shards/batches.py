@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.data.pretraining.masked_rows import MaskedEpochs
 from tfnlp.data.pretraining.packing import RowPacker
 from tfnlp.data.pretraining.pair_sampling import LABELS
 from tfnlp.data.shards.pairs import label_feature
@@ -47,7 +48,7 @@ class BatchShards(Shards):
         return batches.prefetch(tf.data.AUTOTUNE)
 
 
-class MaskedShards(BatchShards):
+class MaskedShards(MaskedEpochs, BatchShards):
     """Rows from shards that are masked when they are read.
 
     `batch(n)` equals that of the class named below with the same seed, sizes and training text, bit
@@ -60,9 +61,6 @@ class MaskedShards(BatchShards):
         batch_size, max_predictions, mask_rate, whole_word: as of that class.
         seed: of the masks; None: that of the examples.
     """
-
-    segments = 1
-    label: str | None = None
 
     def __init__(
         self,
@@ -92,11 +90,6 @@ class MaskedShards(BatchShards):
         )
 
     @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; 1 for a corpus smaller than a batch, whose rows repeat."""
-        return max(1, self.num_examples // self.batch_size)
-
-    @property
     def rows_per_epoch(self) -> int:
         """Rows of an epoch, in whole batches."""
         return self.steps_per_epoch * self.batch_size
@@ -106,10 +99,6 @@ class MaskedShards(BatchShards):
         """Share of the examples of epoch 0 with a random second segment."""
         shards = self._shards[: self._paths.shape[1]]
         return sum(shard.get("random", 0) for shard in shards) / self.num_examples
-
-    def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
-        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
-        return self.dataset().take(min(max_batches, self.steps_per_epoch))
 
     def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
         tokens, lengths, labels = self._read(records)

@@ -69,22 +69,17 @@ def bias(
     Returns:
         float32 `[B or 1, 1, T or 1, keys]`.
     """
-    hidden = []  # float32, 1 where a score does not count
+    hidden = []  # where a score does not count
     if mask is not None:
-        hidden.append(_number(ops.logical_not(ops.cast(mask[:, None, None, :keys], "bool"))))
+        hidden.append(ops.logical_not(ops.cast(mask[:, None, None, :keys], "bool")))
     if last is not None:
-        hidden.append(_number(ops.greater(ops.arange(keys, dtype="int32"), last))[None, None])
+        hidden.append(ops.greater(ops.arange(keys, dtype="int32"), last)[None, None])
     if sequences is not None:
         of_queries, of_keys = sequences
-        apart = ops.not_equal(of_queries[:, None, :, None], of_keys[:, None, None, :keys])
-        hidden.append(_number(apart))
+        hidden.append(ops.not_equal(of_queries[:, None, :, None], of_keys[:, None, None, :keys]))
     if not hidden:
         return None
-    return functools.reduce(ops.maximum, hidden) * MASKED
-
-
-def _number(x: Tensor) -> Tensor:
-    return ops.cast(x, "float32")
+    return functools.reduce(ops.maximum, [ops.cast(x, "float32") for x in hidden]) * MASKED
 
 
 def plain_attention(

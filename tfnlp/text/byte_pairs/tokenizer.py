@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.byte_pairs.files import FILE_NAMES, Merges, Tokens, check_bpe, read_bpe, write_bpe
+from tfnlp.text.strings import join_rows
 
 END_OF_TEXT = "<|endoftext|>"
 _ABSENT = "\ufffd"  # stands for ids without a token
@@ -21,7 +22,7 @@ Vocabulary = str | os.PathLike | tuple[Sequence[str | None], Sequence[tuple[str,
 class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
     """Base of the tokenizers of GPT and GPT-2, see `tfnlp.text.gpt`.
 
-    A subclass defines `_make`, `_encode`, `_as_text` and `_join` and sets the class attributes.
+    A subclass defines `_make`, `_encode` and `_as_text` and sets the class attributes.
 
     Attributes:
         kind: name of the tokenizer, as `train_bpe` takes it.
@@ -122,7 +123,7 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
 
     def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
         """Return strings `[B]` of the texts of tokens, `[B, (tokens)]`."""
-        raise NotImplementedError
+        return join_rows(texts)
 
 
 def separate(symbols: tf.Tensor, lengths: tf.Tensor, separator: int) -> tf.Tensor:

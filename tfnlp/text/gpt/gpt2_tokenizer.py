@@ -6,7 +6,6 @@ from tfnlp.text.byte_pairs.encoding import BytePairs
 from tfnlp.text.byte_pairs.files import Merges, Tokens
 from tfnlp.text.byte_pairs.tokenizer import END_OF_TEXT, BytePairTokenizer, separate
 from tfnlp.text.gpt.gpt2_splitting import gpt2_words
-from tfnlp.text.strings import join_rows
 
 
 class GPT2Tokenizer(BytePairTokenizer):
@@ -64,9 +63,6 @@ class GPT2Tokenizer(BytePairTokenizer):
 
     def _as_text(self, token: str) -> bytes:
         return _token_bytes(token)
-
-    def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        return join_rows(texts)
 
 
 def byte_characters() -> list[str]:

@@ -75,6 +75,8 @@ _ADDRESS = (  # of the web, of mail or an IP address; dashes and slashes are alr
 _PLAIN = r"[A-Za-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{17F}]*[0-9]*|[!\";?,)(*\[\]}{_]|-+|/+|\x01"
 
 
+# Traced once in a process, which takes longer than the rest of making a tokenizer.
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
 def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
     r"""Split texts into the words that GPT's byte pair encoding begins with, see the module.
 
@@ -84,13 +86,6 @@ def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
     Returns:
         Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\n".
     """
-    strings = tf.convert_to_tensor(strings, dtype_hint=tf.string)
-    return _words(strings)
-
-
-# Traced once in a process, which takes longer than the rest of making a tokenizer.
-@tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-def _words(strings: tf.Tensor) -> tf.RaggedTensor:
     chunks = _chunks(strings)
     distinct, place = tf.unique(chunks.flat_values)
     words = tf.strings.split(_lower(_tokenize(distinct)), " ")  # [U, (words)]

@@ -12,7 +12,6 @@ from tfnlp.text.byte_pairs.tokenizer import BytePairTokenizer, Vocabulary, separ
 from tfnlp.text.gpt.gpt2_splitting import characters
 from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
 from tfnlp.text.gpt.splitting import gpt_words
-from tfnlp.text.strings import join_rows
 
 END_OF_WORD = "</w>"
 UNKNOWN_TOKEN = "<unk>"
@@ -138,4 +137,4 @@ class GPTTokenizer(BytePairTokenizer):
         return token.encode()
 
     def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        return tf.strings.strip(join_rows(texts))
+        return tf.strings.strip(super()._join(texts))
