@@ -26,12 +26,10 @@ def numbered_batches(
     specs: Mapping[str, tf.TensorSpec],
     parallel: int = 2,
 ) -> tf.data.Dataset:
-    """Return the batches of numbers, in their order.
+    """Return the batches that `function` makes of int64 numbers, in their order.
 
     Args:
-        numbers: dataset of int64 scalars.
-        function: of a number to a dict of arrays.
-        specs: what the arrays are, under the same names.
+        specs: of the arrays of a batch, under the same names.
         parallel: calls of the function at once.
     """
 
@@ -85,10 +83,7 @@ class EpochRows:
         return self._gather(rows)
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
+        """Return an endless dataset of static shapes; element n is `batch(first_step + n)`."""
         numbers = tf.data.Dataset.range(first_step, tf.int64.max)
         return self._as_dataset(numbers, self.batch)
 
@@ -125,10 +120,7 @@ class StackedBatches:
         return {name: value[0] for name, value in self._batches(int(step), 1).items()}
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
+        """Return an endless dataset of static shapes; element n is `batch(first_step + n)`."""
         count = self._at_once
         firsts = tf.data.Dataset.range(first_step, tf.int64.max, count)
         specs = specs_of(self._batches(int(first_step), count))

@@ -12,14 +12,10 @@ from tfnlp.text.lines import write_text
 
 
 def make_assets(names: Sequence[str], write: Callable[[str], None]) -> list[tf.saved_model.Asset]:
-    """Return assets for files in a temporary folder of their own.
+    """Return assets for the files that `write` writes into a temporary folder of their own.
 
     The user's own file may change or be deleted before the SavedModel is written. The folder is
     deleted when the first asset is garbage-collected.
-
-    Args:
-        names: of the files.
-        write: writes the files into the folder that it is given.
     """
     folder = tempfile.mkdtemp(prefix="tfnlp_assets_")
     try:
@@ -44,9 +40,7 @@ def line_number_table(
 ) -> tf.lookup.StaticHashTable:
     """Return a table from the lines of a file to their numbers, int64, counted from 0.
 
-    Args:
-        asset: the file.
-        default_value: the value of strings that are not in the file.
+    Other strings have the default value.
     """
     with tf.init_scope(), tf.device("CPU:0"):
         return tf.lookup.StaticHashTable(

@@ -35,17 +35,11 @@ def train(
     first: list[str],
     **options: Any,
 ) -> Tokenizer:
-    """Return a tokenizer that has learnt its vocabulary from counted words.
+    """Return a tokenizer of the library `tokenizers` that has learnt its vocabulary from words.
 
     The trainers number symbols of several characters (`##x`, `x</w>`) in hash order, which decides
     ties between merges, and so differs from run to run. Declaring every symbol beforehand fixes the
-    numbers.
-
-    Args:
-        model, trainer: of the library `tokenizers`, an object and a class.
-        counts: of words.
-        first: all symbols that there are before the first merge.
-        options: of the trainer, `vocab_size` among them.
+    numbers: `first` are all that there are before the first merge. `vocab_size` is among `options`.
     """
     if not counts:
         raise ValueError("texts holds no words to train a vocabulary on; pass some text")

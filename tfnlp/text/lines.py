@@ -10,9 +10,7 @@ from tfnlp.files import written_whole
 def read_lines(path: str | os.PathLike, what: str) -> list[str]:
     """Return the lines of a UTF-8 file; either line ending and a byte order mark are accepted.
 
-    Args:
-        path: the file.
-        what: what the file is, for errors, such as "vocabulary file".
+    Errors call the file `what`, such as "vocabulary file".
     """
     path = os.fspath(path)
     if not os.path.isfile(path):
@@ -43,13 +41,9 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 def checked_entries(
     entries: Sequence[str], source: str, what: str, needed: Sequence[str]
 ) -> list[str]:
-    """Return the entries of a vocabulary as a list, each of them once and none empty.
+    """Return the entries of a vocabulary, in the order of ids, each of them once and none empty.
 
-    Args:
-        entries: in the order of their ids.
-        source: where they are from, for errors.
-        what: "token" or "word", for errors.
-        needed: those that must be there.
+    Errors name their `source` and call them `what`: "token" or "word". `needed` must be there.
     """
     if isinstance(entries, str | bytes):
         raise ValueError(f"{source} is a single string; expected a list of {what}s")

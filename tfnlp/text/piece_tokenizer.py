@@ -26,7 +26,6 @@ class PieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         """Set the tables of pieces by id.
 
         Args:
-            pieces: the vocabulary.
             texts: what each piece adds to a string, with the space before it.
             continues: whether a piece goes on the word before it.
         """

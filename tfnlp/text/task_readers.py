@@ -65,11 +65,7 @@ class Reader(tf.__internal__.tracking.AutoTrackable):
 
 
 class _PieceReader(Reader):
-    """Reader of what a tokenizer makes of texts.
-
-    Args:
-        tokenizer: of the encoder.
-    """
+    """Reader of what the tokenizer of an encoder makes of texts."""
 
     def __init__(self, tokenizer: Any) -> None:
         super().__init__()

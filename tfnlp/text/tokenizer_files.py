@@ -17,9 +17,8 @@ from tfnlp.text.wordpiece.vocabulary import read_vocabulary
 def tokenizer_candidates(folder: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
     """Yield functions that make a tokenizer from files, the most special tokenizer first.
 
-    Args:
-        folder: such as the assets of a SavedModel; need not exist.
-        problems: gets the reasons why a file is no vocabulary.
+    The folder, such as the assets of a SavedModel, need not exist. `problems` gets the reasons why
+    a file is no vocabulary.
     """
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     if any(name.endswith(".json") for name in names):

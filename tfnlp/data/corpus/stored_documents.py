@@ -131,7 +131,6 @@ class StoredDocuments:
     """All documents of a text, those to train on or those held out.
 
     Attributes:
-        text: the text.
         parts: the share held out and the seed, see `split_documents`; None: all documents.
         held_out: whether these are the documents held out.
         changes: functions that each sentence goes through, one after the other.

@@ -97,9 +97,7 @@ class TokenizedCorpus(StoredSentences):
 def tokenize_documents(
     documents: Iterable[list[str]], tokenizer: Any, progress: bool = True
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Tokenize a stream of documents, a batch of sentences at a time.
-
-    Arguments and errors are those of `TokenizedCorpus.build`.
+    """Tokenize a stream of documents, a batch of sentences at a time, see `TokenizedCorpus.build`.
 
     Yields:
         `(tokens, lengths, first)`: int32 [N], int64 [S], the number of tokens of each sentence, and

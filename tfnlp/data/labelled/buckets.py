@@ -28,7 +28,8 @@ from tfnlp.data.numbered import numbered_batches
 class LengthBuckets:
     """Batches of a few fixed lengths, shuffled in each epoch with (seed, epoch).
 
-    Step n belongs to epoch `n // steps_per_epoch`.
+    Step n belongs to epoch `n // steps_per_epoch`. With one length the shapes of all batches are
+    static, which XLA needs.
 
     A subclass adds `_gather(length, rows, real)`, the batch of the examples `rows` (int [B]) as
     a dict of arrays, of which the first `real` count; and `_specs(length)`, the `tf.TensorSpec`s
@@ -37,11 +38,7 @@ class LengthBuckets:
     Args:
         name: the argument with the examples, for errors.
         sizes: length of each example, int [N], 1 or more.
-        batch_size: B, over all devices.
-        lengths: increasing; None: one length, that of the longest example. With one length, the
-            shapes of all batches are static, which XLA needs.
-        seed: int in [0, 2^31).
-        mixed: whether the batches of training are mixed; those of an evaluation never are.
+        batch_size, lengths, seed, mixed: as of `TaskBatches`; batches of an evaluation never mix.
         batch_tokens: B is then the largest multiple of `batch_size` with B T of at most so many
             tokens, padding included, or `batch_size` where that has more; not with `mixed`.
     """

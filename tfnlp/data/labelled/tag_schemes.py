@@ -64,11 +64,9 @@ def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def bio_of_spans(count: int, spans: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
-    """Return the BIO tags of `count` words, of which spans `(start, end, type)` are entities.
+    """Return the BIO tags of `count` words, of which spans are entities.
 
-    Args:
-        count: Words.
-        spans: Of words, `end` exclusive; they must not overlap.
+    Spans are `(start, end, type)` of words, `end` exclusive; they must not overlap.
     """
     tags = [OUTSIDE] * count
     for start, end, kind in spans:
@@ -86,13 +84,9 @@ def bio_of_spans(count: int, spans: Iterable[tuple[int, int, str]]) -> tuple[str
 
 
 def read_as_bio(examples: Sequence[Any]) -> tuple[list[Any], str | None]:
-    """Return tagged sentences in BIO, and which scheme they had, in words.
+    """Return `TaggedSentence`s in BIO, and which scheme they had, in words.
 
-    Args:
-        examples: `TaggedSentence`s, of which some may have no tags.
-
-    Returns:
-        `(examples, scheme)`: the same examples and None, if their tags don't mark entities.
+    Some may have no tags. If tags don't mark entities, it is the same examples and None.
     """
     scheme = scheme_of(tag for e in examples for tag in e.tags or ())
     if scheme is None:

@@ -182,9 +182,7 @@ def conllu_sentences(path: str) -> Iterator[tuple[str, Lines]]:
 def conllu_words(lines: Lines, least: int = 10) -> Lines:
     """Return the lines of the syntactic words of a sentence of CoNLL-U.
 
-    Args:
-        lines: of the sentence.
-        least: columns, of which more than ten may be followed by others.
+    They have at least `least` columns; if that is more than ten, others may follow.
     """
     words = []
     for number, fields in lines:

@@ -9,14 +9,9 @@ from tfnlp.data.labelled.tables import Row
 
 
 def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterator[Row]]:
-    """Return the features of a TFDS data set, and its examples as plain Python values.
+    """Return the features of a TFDS data set, and its examples as `(where, dict)` of plain values.
 
-    Args:
-        source: see `tfnlp.data.corpus.tfds_source.open_tfds`.
-        class_names: True: classes as names (None for -1, an unknown class); False: as numbers.
-
-    Returns:
-        (names of the features, rows as `(where, dict)`).
+    Classes are names (None for -1, an unknown class), or numbers if `class_names` is False.
     """
     builder, split = open_tfds(source)
     features = builder.info.features

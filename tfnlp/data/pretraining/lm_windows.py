@@ -90,10 +90,7 @@ class LanguageModelWindows:
         return {**batch, "weights": np.ones([self.batch_size, self.window], np.float32)}
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
+        """Return an endless dataset of static shapes; element n is `batch(first_step + n)`."""
         steps = tf.data.Dataset.range(first_step, tf.int64.max)
         return numbered_batches(steps, self.batch, specs_of(self.batch(0)), tf.data.AUTOTUNE)
 

@@ -114,10 +114,7 @@ class MaskedRows(MaskedEpochs):
             return self._pack(*self._read(step), step)
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
+        """Return an endless dataset of static shapes; element n is `batch(first_step + n)`."""
 
         @tf.autograph.experimental.do_not_convert
         def element(step: tf.Tensor) -> dict[str, tf.Tensor]:

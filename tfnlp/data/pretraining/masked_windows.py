@@ -32,13 +32,12 @@ class Windows(NamedTuple):
 
 
 def fill_windows(lengths: np.ndarray, first: np.ndarray, space: int, used: int) -> Windows:
-    """Fill windows with the sentences of a part of a corpus.
+    """Fill windows of `space` places with the sentences of a part of a corpus.
 
     Args:
         lengths: int64 [S], of the sentences.
         first: bool [S], whether a sentence is the first of its document.
-        space: places of a window.
-        used: those that the part before has filled in its last window; 0 if there is none.
+        used: places that the part before has filled in its last window; 0 if there is none.
     """
     counts = -(-lengths // space)  # parts of each sentence, all but the last of them full
     ends = np.cumsum(counts)

@@ -171,8 +171,7 @@ def _chunks(
     """Return the sentences that fill a pair, up to its target length or the document's end.
 
     Args:
-        starts: int64, the starts of sentences from `begin` on among their tokens.
-        documents: int64 [D + 1], the starts of documents among the sentences.
+        starts, begin, documents: as of `_draw_block`.
         document, sentence: int64 [n], where each pair begins: consecutive sentences.
         target: int64 [n], tokens.
         wanted: bool [n], whether a random B is to be drawn.
@@ -193,10 +192,7 @@ def _chunks(
 def _visited(follow: np.ndarray, first: int, last: int, at: int) -> tuple[np.ndarray, int]:
     """Return the places of a block where pairs begin, and the sentence that the next one begins at.
 
-    Args:
-        follow: [n], for each sentence of the block that at which the pair after its pair begins.
-        first, last: the block is the sentences first to last - 1.
-        at: the first sentence that a pair begins at.
+    `follow` [n] is, for each sentence of the block, that at which the pair after its pair begins.
     """
     visited, follow = [], follow.tolist()  # a loop over Python's numbers is the faster one
     while at < last:
@@ -236,13 +232,7 @@ def _random_partners(
 def partner_end(
     starts: np.ndarray, b: np.ndarray, limit: np.ndarray, space: np.ndarray
 ) -> np.ndarray:
-    """Return the end of each random B: the sentence that fills its space, or `limit`.
-
-    Args:
-        starts: int64 [n + 1], the starts of sentences among their tokens.
-        b, limit: int64 [N], numbers of these sentences.
-        space: int64 [N], tokens.
-    """
+    """Return the end of each random B, int64 [N]: the sentence that fills its space, or `limit`."""
     return np.clip(np.searchsorted(starts, starts[b] + space), b + 1, limit)
 
 

@@ -39,10 +39,7 @@ def stream_part(
         tokens: int [N].
         lengths: int64 [S], of the sentences.
         first: bool [S], whether a sentence is the first of its document.
-        newline_id, end_id: see `token_stream`.
-
-    Returns:
-        int32 `[N + S]`.
+        newline_id, end_id: see `token_stream`, of which this is an int32 `[N + S]` part.
     """
     starts = np.cumsum(lengths) - lengths + np.arange(len(lengths))
     stream = np.empty(len(tokens) + len(lengths), np.int32)
@@ -82,16 +79,10 @@ def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
 
 
 class StreamRows(EpochRows):
-    """Rows of T tokens of a stream, and the tokens that follow.
+    """Rows of T tokens of a stream, and the tokens that follow; arguments as of `TokenWindows`.
 
     A subclass also adds `_evaluation(stride)`, the number of rows of an evaluation and the function
     that takes their numbers to a batch.
-
-    Args:
-        stream: int32 or uint16 `[N]`, see `token_stream`.
-        batch_size: B, over all devices.
-        window: T.
-        seed: int in [0, 2^31).
     """
 
     def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0) -> None:

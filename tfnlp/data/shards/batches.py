@@ -33,10 +33,7 @@ class BatchShards(Shards):
         return next(iter(self.dataset(step)))
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
+        """Return an endless dataset of static shapes; element n is `batch(first_step + n)`."""
         signature = [tf.TensorSpec([self.batch_size], tf.string), tf.TensorSpec([], tf.int64)]
         parse = tf.function(self._parse, signature, autograph=False)
         records = self.records(first_step * self.batch_size, self.rows_per_epoch)

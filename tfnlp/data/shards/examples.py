@@ -24,9 +24,7 @@ _AT_ONCE = 1 << 27  # tokens per pipeline on this machine, which keeps them in m
 def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> None:
     """Make the folder, or check that the existing one has the same settings.
 
-    Args:
-        settings: all settings that change the examples: a flat dict of JSON values with a key
-            "tfnlp".
+    These are all that change the examples: a flat dict of JSON values with a key "tfnlp".
     """
     folder = Folder(directory)
     settings = json.loads(json.dumps(settings))

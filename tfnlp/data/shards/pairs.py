@@ -41,15 +41,10 @@ class PairExamples:
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
     ) -> tuple[Iterable, Iterable]:
-        """Return the rows of a piece for shards, and its requests to other pieces.
+        """Return the rows of a piece for the `wanted` shards, and its requests to other pieces.
 
-        They are ((shard, rows), ...) and ((piece, rows), ...).
-
-        Args:
-            corpus: the documents of the piece.
-            piece: its number.
-            table: that of the whole corpus.
-            wanted: numbers of the shards to make.
+        They are ((shard, rows), ...) and ((piece, rows), ...). The corpus is that of the piece, the
+        table that of all pieces.
         """
         halves, asks = [], []
         first, starts = int(table.first_document[piece]), corpus.sentence_starts

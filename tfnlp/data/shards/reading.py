@@ -25,9 +25,7 @@ class Shards:
         model: name of the family that they are for; None: any.
 
     Attributes:
-        settings, counts: of the manifest, see docs/examples.md.
-        commonest_token: the most frequent token of the training text.
-        epochs: number of epochs in the shards.
+        settings, counts, commonest_token, epochs: of the manifest, see docs/examples.md.
         num_examples: examples of epoch 0.
     """
 

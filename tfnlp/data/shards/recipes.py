@@ -45,11 +45,9 @@ class Recipe:
         train: dict,
         corpora: Callable[[], Iterable[TokenizedCorpus | None]],
     ) -> Maker:
-        """Return what makes shards.
+        """Return what makes shards, of which an epoch has `shards`.
 
         Args:
-            settings: those of the examples.
-            shards: of an epoch.
             train: counts of the training text.
             corpora: function that reads the training part of each piece, None if there is none.
         """

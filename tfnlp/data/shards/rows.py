@@ -57,8 +57,7 @@ def window_parts(
         numbers: int64 [N], consecutive, those of the windows.
         piece: number of the piece.
         wanted: numbers of the shards to make.
-        shards: of an epoch.
-        seed, epoch: decide the order of the windows, see `window_keys`.
+        shards, seed, epoch: decide the shard and the order of each window, see `window_keys`.
     """
     key = window_keys(int(numbers[0]), int(numbers[-1]) + 1, seed, epoch)
     shard = epoch * shards + shard_of(key, shards)

@@ -23,10 +23,8 @@ _WATCH = 1.0  # seconds between updates of the progress bar
 class Runner:
     """Runs pipelines with a runner of Beam.
 
-    Args:
-        name: that of the runner; "DirectRunner" works on this machine.
-        workers: processes of the DirectRunner.
-        options: further options of the pipeline, as on its command line.
+    "DirectRunner" works on this machine, with so many worker processes. `options` are further ones
+    of the pipeline, as on its command line.
     """
 
     def __init__(self, name: str, workers: int, options: list[str]) -> None:
@@ -117,13 +115,9 @@ def _fault(folder: Folder, error: Exception) -> Exception:
 
 
 class Progress:
-    """A progress bar that counts the notes of finished files.
+    """A progress bar that counts the notes of finished files whose names begin with `prefix`.
 
-    Args:
-        folder: where the notes are.
-        title: of the bar.
-        prefix: what the names begin with, one string or a tuple of several.
-        total: number of notes at the end.
+    `total` is their number at the end.
     """
 
     def __init__(

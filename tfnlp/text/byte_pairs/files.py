@@ -114,13 +114,9 @@ def check_bpe(
     encoder: str = "tokens",
     source: str = "merges",
 ) -> tuple[Tokens, Merges]:
-    """Return both as lists.
+    """Return tokens by id and merges, pairs of symbols, as lists.
 
-    Args:
-        tokens: by id.
-        merges: pairs of symbols.
-        encoder: what holds the tokens, for errors.
-        source: what holds the merges, for errors.
+    Errors name what holds them, `encoder` and `source`.
     """
     tokens, seen = list(tokens), {}
     for i, token in enumerate(tokens):

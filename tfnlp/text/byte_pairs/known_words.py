@@ -19,12 +19,7 @@ _FACTORS = tuple(
 
 
 class KnownWords:
-    """Table of words and their ids.
-
-    Args:
-        packed: the words as `pack_words` returns them, eager tensors `[n]`.
-        ids: int32 `[n]`.
-    """
+    """Table of words, packed by `pack_words` (eager tensors `[n]`), and their ids, int32 `[n]`."""
 
     def __init__(self, packed: Sequence[tf.Tensor], ids: np.ndarray) -> None:
         self._table = StaticTable(_hash(packed).numpy())

@@ -123,11 +123,8 @@ def _result(tokenizer: Tokenizer) -> tuple[list[str], Merges]:
 class _Symbols(NamedTuple):
     """The symbols that merging begins with.
 
-    Attributes:
-        name: plural, for messages.
-        count: function of the texts and a limit of characters that returns the counts of words
-            and the first symbols.
-        options: further options of the trainer.
+    `count` is a function of the texts and a limit of characters that returns the counts of words
+    and the first symbols; `name`, in the plural, is for messages, `options` are for the trainer.
     """
 
     name: str

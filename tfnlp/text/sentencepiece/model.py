@@ -38,11 +38,7 @@ def write_model(path: str | os.PathLike, model: bytes) -> None:
 
 
 def read_pieces(model: str | os.PathLike | bytes) -> tuple[bytes, list[str]]:
-    """Return the content of a model and its pieces by id.
-
-    Args:
-        model: path of a `spiece.model`, or its content.
-    """
+    """Return the content of a model, given as that or as its path, and its pieces by id."""
     content = model if isinstance(model, bytes) else read_model(model)
     return content, _pieces(content, "SentencePiece model")
 
@@ -61,11 +57,9 @@ def stored_normalization(model: bytes) -> bytes:
 
 
 def make_model(scores: list[tuple[str, float]], normalization: bytes) -> bytes:
-    """Return the content of a model with these pieces, as `piece_scores` returns them.
+    """Return the content of a model with pieces as `piece_scores` returns them.
 
-    Args:
-        scores: pieces by id with their log probabilities; the special ones among them.
-        normalization: the table of `stored_normalization`.
+    The special ones are among them. `normalization` is the table of `stored_normalization`.
     """
     proto = model_proto()
     kinds = {PAD: 3, UNK: 2, CLS: 3, SEP: 3, MASK: 3}  # 3: control, 2: unknown, 1: normal
