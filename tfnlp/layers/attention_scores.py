@@ -25,15 +25,9 @@ TINY = 1e-12  # added to a squared norm, so that a vector of zeros divided by it
 
 
 def energies(queries: Tensor, keys: Tensor, vector: Tensor | None = None) -> Tensor:
-    """Return `q . k`, or with `vector` `v . tanh(q + k)`.
+    """Return `q . k`, or with a vector v, `[A]`, `v . tanh(q + k)`, float32 `[B, T, S]`.
 
-    Args:
-        queries: q, `[B, T, A]`.
-        keys: k, `[B, S, A]`.
-        vector: v, `[A]`, or None.
-
-    Returns:
-        float32 `[B, T, S]`.
+    Queries q are `[B, T, A]`, keys k `[B, S, A]`.
     """
     if vector is None:
         return ops.cast(ops.matmul(queries, ops.swapaxes(keys, 1, 2)), "float32")

@@ -34,12 +34,8 @@ class BuiltDense(keras.layers.Dense):
     def add_low_rank(self, low_rank: LowRank, names: Sequence[str]) -> None:
         """Add low-rank updates to those of the layer's matrices that the settings name.
 
-        Args:
-            low_rank: the settings.
-            names: of the matrices whose outputs stand side by side.
-
-        Raises:
-            ValueError: if the layer has updates already.
+        `names` are of the matrices whose outputs stand side by side. A layer that has updates
+        already is refused.
         """
         if self.update is not None:
             raise ValueError(f"{self.path} has low-rank updates already; merge them first")
@@ -109,12 +105,8 @@ def built_dense(
     """Return a dense layer from `width` to `units` whose weights exist already.
 
     Args:
-        width: size of the last axis of the inputs.
-        units: size of the last axis of the outputs.
         kernel_initializer: copied through its config, so that kernels which share an unseeded
             initializer still start from different random numbers.
-        dtype: a Keras dtype policy.
-        name: name of the layer.
         activation: name of a Keras activation, or None.
         divisor: divides the initial values of the kernel.
     """

@@ -100,14 +100,8 @@ def _continued(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the best one-token continuations of a row's hypotheses.
 
-    Args:
-        scores: float32 `[B, K]`, `log p` of the hypotheses.
-        logits: float32 `[B*K, V]`, of the next token.
-        done: bool `[B, K]`, which hypotheses have ended.
-        stay: float32 `[1, 1, V]`, `log p` of the next token of a hypothesis that has ended.
-
-    Returns:
-        `[B, K]` each: `log p`, int index of the hypothesis, int32 token.
+    They are `[B, K]` each: `log p`, int index of the hypothesis, int32 token. The logits are
+    `[B*K, V]`, `stay` `[1, 1, V]` is `log p` of the next token of a hypothesis that is done.
     """
     (batch, beams), size = ops.shape(scores), stay.shape[-1]
     log_p = ops.log_softmax(ops.reshape(logits, (batch, beams, size)), axis=-1)

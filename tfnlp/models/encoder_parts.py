@@ -96,13 +96,10 @@ def encoder_outputs(
     blocks: Sequence[TransformerBlock],
     pooler: keras.Layer | None = None,
 ) -> dict[str, Any]:
-    """Return the outputs of an encoder.
+    """Return the outputs of an encoder from x_0, `[B, T, H]`, on.
 
-    Args:
-        embedding_output: x_0, `[B, T, H]`.
-        inputs: of the encoder.
-        blocks: applied one after the other; one may come several times.
-        pooler: makes `pooled_output`, or None.
+    Blocks are applied one after the other; one may come several times. A pooler makes
+    `pooled_output`.
     """
     real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
     x, outputs = embedding_output, []
@@ -131,10 +128,8 @@ def pretraining_heads(
     """Return the inputs and outputs of an encoder with the heads of pretraining.
 
     Args:
-        encoder: whose weights are shared.
-        activation, norm_epsilon, initializer_range: of the heads.
-        max_predictions: static number P of masked positions, or None for any number.
-        masked_lm: add `masked_lm_positions` `[B, P]` and `mlm_logits` `[B, P, V]`.
+        masked_lm: add `masked_lm_positions` `[B, P]`, P = `max_predictions`, and `mlm_logits`
+            `[B, P, V]`.
         sentences: what the head on `pooled_output` says of two sentences, such as "next_sentence",
             the start of its name and of that of its logits `[B, 2]`; None: no such head.
 

@@ -81,12 +81,7 @@ def _draw(p: Tensor, u: Tensor) -> Tensor:
 def uniform(seeds: Tensor, step: Tensor) -> Tensor:
     """Return a number in [0, 1) for each seed, 24 bits of `threefry((seed, 0), (step, 0))`.
 
-    Args:
-        seeds: int32 `[B]`.
-        step: int scalar.
-
-    Returns:
-        float32 `[B]`.
+    Seeds are int32 `[B]`, the step an int scalar, the numbers float32 `[B]`.
     """
     seeds = ops.cast(seeds, "uint32")
     zeros = ops.zeros_like(seeds)
@@ -97,13 +92,7 @@ def uniform(seeds: Tensor, step: Tensor) -> Tensor:
 def threefry(key: tuple[Tensor, Tensor], counter: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Return Threefry-2x32 with 20 rounds of a counter (Salmon et al. 2011).
 
-    For every key it is a bijection of the counter.
-
-    Args:
-        key, counter: two uint32 tensors each, all of one shape.
-
-    Returns:
-        two uint32 tensors of that shape.
+    For every key it is a bijection of the counter. All three are two uint32 tensors of one shape.
     """
 
     def number(value: int) -> Tensor:

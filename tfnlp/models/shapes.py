@@ -18,22 +18,14 @@ _FEW = (2, 3)  # depths that are built; layers beyond repeat the last
 def weight_shapes(
     build: Callable[..., keras.Model], arguments: dict[str, Any]
 ) -> dict[str, tuple[int, ...]]:
-    """Return the path and shape of every weight of the model `build(**arguments)`.
+    """Return the path and shape of every weight of the model `build(**arguments)`, in any order.
 
     No weight is allocated or filled, so a configuration of any size can be compared with a
     checkpoint before the model is built. A deep model costs no more than a few layers: it is built
     with 2 and with 3 layers, and what the third one adds is repeated.
 
-    Args:
-        build: a function of `tfnlp.models`, or another that returns a model and takes the numbers
-            of its layers as `num_layers`, `num_highway` and `lstm_layers`.
-        arguments: its arguments.
-
-    Returns:
-        dict of `weight.path` to the shape, in no particular order.
-
-    Raises:
-        ValueError: what `build` raises for arguments that do not fit together.
+    `build` is a function of `tfnlp.models`, or another that returns a model and takes the numbers
+    of its layers as `num_layers`, `num_highway` and `lstm_layers`; its ValueErrors are raised.
     """
     name, depth = _deep(build, arguments)
     if name is not None:

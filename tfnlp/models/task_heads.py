@@ -20,12 +20,7 @@ def check_output(
 ) -> None:
     """Raise a ValueError if the arguments of a task model do not fit together.
 
-    Args:
-        output: one of `OUTPUTS`.
-        num_classes: K, only of "class", "label" and "tag".
-        sequences: C, of an example.
-        several: outputs besides "choice" that may be of more than one sequence.
-        crf: rate of a CRF, only of "tag".
+    `several` are outputs besides "choice" that may be of more than one sequence.
     """
     if output not in OUTPUTS:
         raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
@@ -55,11 +50,7 @@ def hidden_layer(
 ) -> Tensor:
     """Return `f(V drop(h) + c)`, float32 `[B, H]`, of a layer named "hidden".
 
-    Args:
-        h: `[B, H]`.
-        activation: f, a name of Keras.
-        dropout: rate on h.
-        initializer: of V.
+    The activation f is a name of Keras, `dropout` the rate on h, the initializer that of V.
     """
     h = Dropout(dropout, name="hidden_dropout")(ops.cast(h, "float32"))
     dense = keras.layers.Dense(

@@ -50,9 +50,8 @@ def as_rate(learning_rate: Any) -> Rate | None:
 def as_optimizer(optimizer: Any, rate: Rate | None) -> optimizers.Optimizer | KerasOptimizer:
     """Return an optimizer for the trainer's step; call it in the strategy's scope.
 
-    Args:
-        optimizer: of `tfnlp.training` or of Keras, or a name.
-        rate: function of the step, or None.
+    It is one of `tfnlp.training` or of Keras, or a name; the rate is a function of the step, or
+    None.
     """
     if isinstance(optimizer, str):
         optimizer = _named(optimizer)

@@ -26,12 +26,10 @@ class StepData(Protocol):
 
 
 class Batches:
-    """Batches as dicts of tensors, from `StepData` or from a `tf.data.Dataset`.
+    """Batches as dicts of tensors, from `StepData` or from a `tf.data.Dataset` of global batches.
 
-    Args:
-        data: `StepData`; or a dataset of global batches. A dataset starts at its first batch
-            whatever the step, and is repeated if it ends.
-        task: makes dicts of the batches.
+    A dataset starts at its first batch whatever the step, and is repeated if it ends. The task
+    makes dicts of the batches.
 
     Attributes:
         batch_size: rows of a global batch; None if they vary.

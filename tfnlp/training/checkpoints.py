@@ -195,11 +195,9 @@ def check_finite(source: str, variables: Mapping[str, Any]) -> None:
 
 
 def _tensors(variables: Mapping[str, Any], values: bool = True) -> dict[str, tf.Variable]:
-    """Return `tf.Variable`s: the given ones, or copies of those that are JAX's.
+    """Return `tf.Variable`s by name: the given ones, or copies of those that are JAX's.
 
-    Args:
-        variables: by name.
-        values: copy the values too; otherwise only the shapes.
+    Without `values` only their shapes are copied.
     """
     found = {}
     with tf.device("/cpu:0"):

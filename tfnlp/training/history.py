@@ -19,9 +19,7 @@ _LARGER_IS_BETTER = tuple(
 class History:
     """Rows of training means and of held-out means, each a dict with its `step`.
 
-    Args:
-        train, validation: rows so far.
-        pending: sums of the steps since the last training row.
+    `pending` has the sums of the steps since the last training row.
     """
 
     def __init__(

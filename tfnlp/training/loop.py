@@ -44,13 +44,9 @@ class Intervals:
 
 
 class Loop:
-    """The steps of one call of `Trainer.fit`.
+    """The steps of one call of `Trainer.fit`, up to `steps` updates in all.
 
-    Args:
-        trainer: the `Trainer`, at the first step.
-        steps: the number of updates at which the loop ends.
-        intervals: see `Intervals`.
-        validation, patience, monitor, callbacks, progress, profile: see `Trainer.fit`.
+    The trainer is at the first step; for other arguments see `Trainer.fit`.
 
     Attributes:
         saved: the step of the last checkpoint.
@@ -85,11 +81,8 @@ class Loop:
     def run(self, iterator: Iterator[Any] | None) -> bool:
         """Train until `steps` updates have been made, or a reason to stop.
 
-        Args:
-            iterator: of distributed batches; None if there is no step to make.
-
-        Returns:
-            whether a signal stopped it.
+        Return whether a signal stopped it. The iterator of distributed batches is None if there is
+        no step to make.
         """
         trainer, interrupted = self.trainer, False
         with StopSignal() as signal, self._profile, self._bar:

@@ -72,11 +72,9 @@ class LossScaling:
         }
 
     def following(self, state: dict[str, Tensor], finite: Tensor) -> dict[str, Tensor]:
-        """Return the state after a step; a pure function.
+        """Return the state after a step, from that before it; a pure function.
 
-        Args:
-            state: before it, scalars by the names of `variables`.
-            finite: whether its gradients were finite, a bool scalar.
+        `finite`, a bool scalar, says whether its gradients were finite.
         """
         scale, updates = state["scale"], state["finite"] + 1
         grows = updates >= self.interval
@@ -91,11 +89,6 @@ class LossScaling:
         """Return a step's totals: the norms of gradients that were applied, S, skipped updates.
 
         `failed` is not 0 where the gradients were not finite although S was the least.
-
-        Args:
-            state: before the step.
-            finite: whether its gradients were finite.
-            norm: their global norm.
         """
         failed = ops.logical_and(ops.logical_not(finite), state["scale"] <= self.least)
         applied = ops.cast(finite, "float32")
@@ -119,11 +112,9 @@ def matmul_dtype(model: keras.Model) -> str:
 
 
 def as_loss_scaling(loss_scaling: Any, dtype: str) -> LossScaling | None:
-    """Return the scaling of a `Trainer`.
+    """Return the scaling of a `Trainer`, of which None is True for float16, False for others.
 
-    Args:
-        loss_scaling: a `LossScaling`; True or False; or None, which is True for float16.
-        dtype: of most matrix products of the model.
+    `dtype` is that of most matrix products of the model.
     """
     if isinstance(loss_scaling, LossScaling):
         return loss_scaling

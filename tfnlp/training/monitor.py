@@ -52,10 +52,6 @@ class Monitor:
 
     Figures that can't be measured are left out. Only time inside training steps counts, not
     evaluations and checkpoints, and not the first call, which traces and compiles.
-
-    Args:
-        model: the Keras model that trains.
-        clock: function without arguments to seconds.
     """
 
     def __init__(self, model: keras.Model, clock: Callable[[], float] = time.perf_counter) -> None:

@@ -32,12 +32,9 @@ def objective(
     `scale (sum_k sums_k / max(1, counts_k) + penalties / parts)`, k over the losses of the task.
 
     Args:
-        task: see `tfnlp.tasks`.
-        batch: the micro-batch.
         counts: targets of each loss in the global batch.
         seeds: of the model's random layers, see `seeded`.
         parts: micro-batches of all replicas; each adds its part of the penalties.
-        scale: what the loss is multiplied by.
         values: what other variables have in place of their own values.
 
     Returns:

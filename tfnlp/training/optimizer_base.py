@@ -76,14 +76,9 @@ class Optimizer:
     def update(
         self, weight: Tensor, gradient: Tensor, decays: bool, *slots: Tensor, **scalars: Any
     ) -> tuple[Tensor, ...]:
-        """Return the new values of one weight and its slots.
+        """Return the new values of one weight and its slots, in the order of `slot_names`.
 
-        Args:
-            weight: its value.
-            gradient: of the same shape.
-            decays: whether weight decay applies to it.
-            slots: in the order of `slot_names`.
-            scalars: from `scalars`.
+        Weight decay applies to it if `decays`; the scalars are from `scalars`.
         """
         raise NotImplementedError
 
@@ -112,10 +107,8 @@ class Optimizer:
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Return the weights and slots after one update; a pure function.
 
-        Args:
-            weights: one for each variable.
-            slots: values by the names in `self.slots`.
-            gradients, learning_rate, step: as for `apply`, dense.
+        There is a weight for each variable, slots have the names in `self.slots`; the others are
+        as for `apply`, gradients dense.
         """
         found, new_slots, shared = [], {}, {}
         for variable, weight, decay, gradient, rate in zip(

@@ -12,12 +12,7 @@ _NARROWEST = 7  # columns of a measure, whose numbers may grow
 
 
 class Progress:
-    """A display on stderr.
-
-    Args:
-        first, total: first step and number of steps.
-        enabled: False shows nothing.
-    """
+    """A display on stderr of the steps from `first` to `total`; without `enabled` of nothing."""
 
     def __init__(self, first: int, total: int, enabled: bool = True) -> None:
         self.bar = ProgressBar(first=first, total=total, unit="steps", disable=not enabled)

@@ -43,12 +43,9 @@ def layer_seeds(model: keras.Model, seed: tf.Tensor) -> list[tf.Tensor]:
 def seeded(
     model: keras.Model, seeds: Sequence[Any], values: Sequence[tuple[keras.Variable, Any]] = ()
 ) -> Iterator[keras.StatelessScope]:
-    """Make the random layers of `model` draw from `seeds` in this block.
+    """Make the random layers of `model` draw from `seeds` in this block, int `[2]` each.
 
-    Args:
-        model: any Keras model.
-        seeds: int `[2]` of each of its `seed_variables`.
-        values: what other variables have in this block in place of their own values.
+    Other variables have the `values` in place of their own.
 
     Yields:
         the Keras scope. Its `losses` are those that layers pass to `add_loss` in the block, and it

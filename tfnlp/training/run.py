@@ -95,7 +95,6 @@ def record_files(directory: Path, names: Iterable[str], replace: bool = False) -
     """Add the checksums of files to a run's config, which names them from then on.
 
     Args:
-        directory: the run's folder.
         names: of files and folders in it that decide what the model returns; of those that are
             missing nothing is recorded. Not of files that change while the run goes on.
         replace: whether files that are recorded have changed on purpose.
@@ -112,9 +111,7 @@ def record_files(directory: Path, names: Iterable[str], replace: bool = False) -
 def check_run(directory: Path, ignore: Collection[str] = ()) -> None:
     """Check that the files of a run are those that it was made with; of no run nothing.
 
-    Args:
-        directory: the run's folder.
-        ignore: names of files that are not checked.
+    Those in `ignore` are not checked.
 
     Raises:
         FileNotFoundError: if one is missing.

@@ -38,13 +38,7 @@ def jsonable(settings: Mapping[str, Any]) -> dict[str, Any]:
 def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str, Any]) -> None:
     """Check that the newest checkpoint, if there is one, is of a run with these settings.
 
-    Args:
-        directory: the run's, for the message.
-        checkpoints: of the run.
-        settings: what `jsonable` returned.
-
-    Raises:
-        ValueError: if settings differ; names them.
+    They are what `jsonable` returned. The ValueError names those that differ.
     """
     for _, path in reversed(checkpoints.paths()):
         try:

@@ -30,11 +30,7 @@ def update_if(
 ) -> None:
     """Call `update`, which applies gradients with `optimizer`, if the condition holds.
 
-    Args:
-        condition: a bool scalar, the same on all replicas.
-        update: called in replica context.
-        optimizer: built.
-        replicas: in sync.
+    It is a bool scalar, the same on all replicas. `update` is called in replica context.
     """
     if replicas == 1:
 
@@ -56,13 +52,9 @@ def restore(
     values: Sequence[tf.Tensor],
     replicas: int,
 ) -> None:
-    """Assign values to variables if the condition holds.
+    """Assign to variables of the strategy this replica's values if the condition holds.
 
-    Args:
-        condition: a bool scalar, the same on all replicas.
-        variables: of the strategy.
-        values: of this replica.
-        replicas: in sync.
+    It is a bool scalar, the same on all replicas.
     """
     if not variables:
         return

@@ -34,10 +34,7 @@ Tensors = dict[str, tf.Tensor]
 class Step:
     """Training and evaluation of one global batch, for `strategy.run`.
 
-    Args:
-        settings: of the step; its optimizer is built.
-        replicas: number of replicas in sync.
-        for_tpu: whether it runs on a TPU, for which some layers have another form.
+    The settings' optimizer is built. For a TPU some layers have another form.
     """
 
     def __init__(self, settings: StepSettings, replicas: int, for_tpu: bool = False) -> None:
@@ -75,10 +72,7 @@ class Step:
     def train(self, batch: Tensors, step: tf.Tensor, scaling: Tensors | None = None) -> Tensors:
         """Update the weights; return global sums and counts as a dict of float32 scalars.
 
-        Args:
-            batch: this replica's share.
-            step: of the run.
-            scaling: the state of the `LossScaling`, if there is one.
+        The batch is this replica's share; `scaling` is the state of the `LossScaling`, if any.
         """
         if self.loss_scaling is not None:
             return self._scaled_step(batch, step, scaling)
@@ -130,10 +124,7 @@ class Step:
     ) -> tuple[tf.Tensor, tf.Tensor, Callable[[], None]]:
         """Return the global norm, the learning rate and a function that updates the weights.
 
-        Args:
-            gradients: summed over replicas.
-            step: of the run.
-            updates: made before this one.
+        Gradients are summed over replicas; `updates` were made before this one.
         """
         norm = tf.linalg.global_norm(gradients)
         if self.clip_norm is not None:
@@ -144,14 +135,10 @@ class Step:
         return norm, rate, lambda: self.optimizer.apply(gradients, rates, updates)
 
     def evaluate(self, batch: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
-        """Compute the sums of one batch, without dropout and without an update.
+        """Return the sums and counts of one global batch, without dropout, and the new state.
 
-        Args:
-            batch: this replica's share.
-            state: state after the batch before, `[B, ...]` of the global batch.
-
-        Returns:
-            Global sums and counts, and the new state.
+        The batch is this replica's share; `state`, `[B, ...]` of the global batch, is that after
+        the batch before.
         """
         totals = target_counts(self.task.targets(batch))
         sums, state = self._sums({**batch, **self._rows(state, batch)})

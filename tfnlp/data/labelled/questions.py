@@ -35,14 +35,10 @@ class Question:
 
 
 def question_file(path: str, how: Reading) -> TaskData:
-    """Read the questions of a file, in its order.
+    """Read the questions of a `.parquet` or JSON file, also with an object a line, in its order.
 
     It is SQuAD's (Rajpurkar et al. 2016, 2018), or has an object for each question: `question`,
     `context` and `answers`, a list of objects or an object of lists; `id` may be missing.
-
-    Args:
-        path: a UTF-8 JSON file, also with an object a line; `.gz` is unpacked. Or `.parquet`.
-        how: see `read_task`.
     """
     if file_kind(path) == PARQUET:
         return questions(path, _flat_rows(read_table(path).rows), how, may_lack=True)

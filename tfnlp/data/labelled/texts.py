@@ -24,11 +24,9 @@ _TABLES = (".tsv", ".csv")
 def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Iterator[str]:
     """Yield the texts of a file; blank lines of a text file are empty texts.
 
-    Args:
-        path: `.tsv`, `.csv` or `.jsonl` (also with `.gz`), `.parquet`; any other name is a text
-            file, a text a line.
-        column: that holds the texts, a name or the number of a `.tsv` or `.csv` without header;
-            None: `sentence` or `text`.
+    The file is `.tsv`, `.csv` or `.jsonl` (also with `.gz`), `.parquet`, or else has a text a line.
+    `column` holds the texts, a name or the number of a `.tsv` or `.csv` without header; None:
+    `sentence` or `text`.
     """
     path = os.path.expanduser(os.fspath(path))
     kind = file_kind(path)

@@ -10,12 +10,7 @@ from tfnlp.data.pretraining.token_stream import window_keys
 
 
 def grouped(groups: np.ndarray, rows: dict[str, np.ndarray]) -> Iterator[tuple[int, dict]]:
-    """Yield the rows of each group, in their order: (group, rows).
-
-    Args:
-        groups: ints [N].
-        rows: arrays [N].
-    """
+    """Yield the rows (arrays [N]) of each group (ints [N]) in their order: (group, rows)."""
     order = np.argsort(groups, kind="stable")
     borders = np.flatnonzero(np.diff(groups[order])) + 1
     for chosen in np.split(order, borders) if len(order) else ():

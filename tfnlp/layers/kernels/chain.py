@@ -77,13 +77,8 @@ def marginals(chain: Chain, live: Tensor) -> Tensor:
 def best_path(chain: Chain, live: Tensor) -> tuple[Tensor, Tensor]:
     """Return the tags with the largest score (Viterbi 1967) and the score.
 
-    Args:
-        chain: its scores.
-        live: bool `[T, B]`.
-
-    Returns:
-        `(tags, score)`: int32 `[T, B]`, 0 where not live, and float32 `[B]`, 0 for a row without
-        live positions.
+    Live positions are bool `[T, B]`. The tags are int32 `[T, B]`, 0 where not live; the score is
+    float32 `[B]`, 0 for a row without live positions.
     """
     size = chain.start.shape[0]
     stay = ops.zeros_like(chain.emissions[0], dtype="int32") + ops.arange(size, dtype="int32")
@@ -112,10 +107,7 @@ def best_path(chain: Chain, live: Tensor) -> tuple[Tensor, Tensor]:
 def path_score(chain: Chain, live: Tensor, tags: Tensor) -> Tensor:
     """Return the score of sequences of tags, float32 `[B]`.
 
-    Args:
-        chain: its scores.
-        live: bool `[T, B]`.
-        tags: int32 `[T, B]`; those that are not live are not read.
+    Tags, int32 `[T, B]`, that are not live, bool `[T, B]`, are not read.
     """
     size = chain.start.shape[0]
     tags = ops.where(live, ops.cast(tags, "int32"), 0)
@@ -162,15 +154,8 @@ def _backward(
 ) -> tuple[Tensor, Tensor]:
     """Return log sums over all ends after each position, and expected pairs.
 
-    Args:
-        chain: its scores.
-        live: bool `[T, B]`.
-        log_z: `[B]`.
-        sums: `[T, B, K]` from `_forward`.
-        weights: of each row in the sum of expected pairs, `[B]`; None: no pairs.
-
-    Returns:
-        `[T, B, K]`, and `sum_b w_b E[number of pairs (i, j)]`, `[K, K]`.
+    They are `[T, B, K]`, and `sum_b w_b E[number of pairs (i, j)]`, `[K, K]`. The weights w `[B]`
+    of the rows may be None: no pairs. `sums` `[T, B, K]` are those of `_forward`.
     """
     start = {
         "beta": ops.zeros_like(chain.emissions[0]) + chain.end,

@@ -11,13 +11,7 @@ from tfnlp.layers.types import Tensor
 def plain_cross_entropy(z: Tensor, ids: Tensor, epsilon: float = 0.0) -> Tensor:
     """Return `-sum_v q_v log softmax(z)_v`, `q = (1 - epsilon) onehot(id) + epsilon / V`.
 
-    Args:
-        z: logits, float32 `[N, V]`.
-        ids: int32 `[N]`.
-        epsilon: of the smoothing of labels.
-
-    Returns:
-        float32 `[N]`.
+    Of logits z float32 `[N, V]` and int32 `[N]` it is float32 `[N]`. Epsilon smooths the labels.
     """
     size = z.shape[-1]
     q = ops.one_hot(ids, size, dtype="float32") * (1 - epsilon) + epsilon / size

@@ -55,9 +55,7 @@ def mask_of_draws(draws: Tensor, width: int, dropped: int, halves: bool = True) 
 
     Args:
         draws: int32 `[ceil(width / 2) + rows]`: b, then a.
-        width: elements of a row.
-        dropped: from 0 to 65535.
-        halves: as in `mask_of_rows`.
+        width, dropped, halves: of a row, from 0 to 65535, as in `mask_of_rows`.
 
     Returns:
         bool `[rows, width]`: the low halves of the words of a row, then the high ones. To alternate

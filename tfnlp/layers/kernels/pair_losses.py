@@ -9,16 +9,12 @@ from tfnlp.layers.types import Tensor
 
 
 def plain_pair_losses(scores: Tensor, band: Tensor, weights: Tensor, size: int) -> Tensor:
-    """Return `sum_lc softplus(-s_lc) band_lc + sum_nc softplus(s_nc) weights_c` of each block.
+    """Return `sum_lc softplus(-s_lc) band_lc + sum_nc softplus(s_nc) weights_c`, float32 `[B]`.
 
     Args:
-        scores: s, float32 `[B, L + N, C]`: rows l of centres, then rows n of negatives.
+        scores: s, float32 `[B, L + N, C]`: L = `size` rows l of centres, then rows n of negatives.
         band: float32 `[B, L, C]`, how much each pair counts.
         weights: float32 `[B, 1, C]`, how much each negative counts beside word c.
-        size: L.
-
-    Returns:
-        float32 `[B]`.
     """
     true = ops.sum(ops.softplus(-scores[:, :size]) * band, (1, 2))
     return true + ops.sum(ops.softplus(scores[:, size:]) * weights, (1, 2))

@@ -32,10 +32,7 @@ def listen(name: str, addresses: Sequence[str], index: int) -> list[socket.socke
     Where that is impossible, because the others reach this machine under an address that is not its
     own (behind a port forwarding, say), listen at all of its addresses and say so on stderr.
 
-    Args:
-        name: the worker's name in messages.
-        addresses: "host:port" of every worker.
-        index: which of them this process is.
+    `addresses` are "host:port" of every worker, this one, called `name` in messages, at `index`.
     """
     host, port = host_and_port(addresses[index])
     listeners: list[socket.socket] = []
@@ -65,12 +62,7 @@ def listen(name: str, addresses: Sequence[str], index: int) -> list[socket.socke
 
 
 def bind_address(addresses: Sequence[str], index: int) -> str:
-    """Return "host:port" where another server of a worker should listen: where `listen` does.
-
-    Args:
-        addresses: "host:port" of every worker.
-        index: which of them this process is.
-    """
+    """Return "host:port" where another server of a worker should listen: where `listen` does."""
     host, port = host_and_port(addresses[index])
     places = [] if _hides_machine(host, addresses) else _resolve(host, 0)
     for family, place in places:

@@ -19,10 +19,9 @@ _INSTEAD = (
 
 
 def mirrored(devices: Sequence[str]) -> tf.distribute.MirroredStrategy:
-    """Return the process's `MirroredStrategy` for some devices; the same one at each call.
+    """Return the process's `MirroredStrategy` for devices such as "/device:GPU:0".
 
-    Args:
-        devices: names of logical devices, such as "/device:GPU:0".
+    It is the same one at each call.
     """
     for strategy in _used:
         there = strategy.extended.worker_devices

@@ -26,12 +26,10 @@ def tpu_here() -> str | None:
 
 
 def tpu_strategy(name: str | None, seconds: float) -> tf.distribute.TPUStrategy:
-    """Return a `TPUStrategy` for the TPU called `name`.
+    """Return a `TPUStrategy` for a TPU, for which it waits so many seconds.
 
-    Args:
-        name: "local" (chips of this machine), the name of a Cloud TPU, or grpc://host:port;
-            None: the one that `tpu_here` finds.
-        seconds: how long to wait for it.
+    `name` is "local" (chips of this machine), the name of a Cloud TPU, or grpc://host:port; None:
+    the one that `tpu_here` finds.
     """
     name = name or tpu_here()
     if not name:

@@ -24,11 +24,7 @@ class JaxEngine:
     """See `tfnlp.training.engines.Engine`.
 
     The Keras variables hold the values between calls; a call gives their memory to the program and
-    assigns its results.
-
-    Args:
-        settings: of the step; its optimizer is built.
-        devices: where it runs.
+    assigns its results. The settings' optimizer is built.
     """
 
     def __init__(self, settings: StepSettings, devices: JaxDevices) -> None:
@@ -129,10 +125,8 @@ class JaxEngine:
         """Make `count` updates; return the sums over them.
 
         As many as `steps_per_call` run as one program, if their batches have the same shapes;
-        others one by one.
-
-        Raises:
-            StopIteration: if the data has ended; the updates with its last batches are made.
+        others one by one. StopIteration says that the data has ended; the updates with its last
+        batches are made.
         """
         self._own_arrays()
         values, sums, waited = self._values(), None, 0.0

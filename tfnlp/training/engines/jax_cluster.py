@@ -31,15 +31,11 @@ def join(
     wait: float,
     shard_optimizer: bool,
 ) -> JaxDevices:
-    """Connect this process with the others; return the devices of all of them.
+    """Connect this process with the others, for which it waits; return the devices of all of them.
 
     JAX ends a process that waits in vain for another one, without an exception and without a name.
     So they meet at a `rendezvous` first. JAX's service then takes over the first worker's port.
-
-    Args:
-        workers, index: see `read_cluster`.
-        wait: seconds to wait for the others.
-        shard_optimizer: see `JaxDevices`.
+    `workers` and `index` are those of `read_cluster`.
     """
     addresses, index = read_cluster(workers, index)
     # JAX itself says so only after the rendezvous, when the others would wait for this process.

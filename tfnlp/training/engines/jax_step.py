@@ -44,12 +44,7 @@ class Values(NamedTuple):
 
 
 class JaxStep:
-    """Training and evaluation of one global batch.
-
-    Args:
-        settings: of the step; its optimizer is built.
-        devices: where it runs.
-    """
+    """Training and evaluation of one global batch; the settings' optimizer is built."""
 
     def __init__(self, settings: StepSettings, devices: JaxDevices) -> None:
         self.settings, self.devices = settings, devices
@@ -68,11 +63,7 @@ class JaxStep:
     ) -> tuple[Values, Arrays]:
         """Return the new values, and global sums and counts as float32 scalars.
 
-        Args:
-            values: before the step.
-            tables: of the task.
-            batch: global.
-            step: updates made so far, an int32 scalar.
+        `values` are those before the step, `step`, an int32 scalar, the updates before it.
         """
         settings = self.settings
         loss_scaling, scaling = settings.loss_scaling, values.scaling

@@ -18,15 +18,7 @@ _LOST = re.compile(r"Gloo [\w-]+ failed|^(UNAVAILABLE|ABORTED|CANCELLED|DEADLINE
 
 
 class JaxWorkers:
-    """The interface of `tfnlp.training.cluster.workers.Workers`.
-
-    Args:
-        devices: of all processes.
-
-    Attributes:
-        count: how many processes there are.
-        index: which of them this one is. The first one, the chief, writes files and reports.
-    """
+    """The interface of `tfnlp.training.cluster.workers.Workers`, for devices of all processes."""
 
     def __init__(self, devices: JaxDevices) -> None:
         here = jax.process_index()
@@ -93,12 +85,7 @@ class JaxWorkers:
 
 
 class Parted:
-    """A variable whose parts lie on the devices of several processes, for a checkpoint.
-
-    Args:
-        variable: of Keras.
-        devices: of all processes.
-    """
+    """A Keras variable whose parts lie on the devices of several processes, for a checkpoint."""
 
     def __init__(self, variable: keras.Variable, devices: JaxDevices) -> None:
         self._variable, self._devices = variable, devices

@@ -18,12 +18,7 @@ from tfnlp.training.step import Step
 
 
 class TensorFlowEngine:
-    """See `tfnlp.training.engines.Engine`.
-
-    Args:
-        settings: of the step; its optimizer is built.
-        strategy: a `tf.distribute.Strategy`.
-    """
+    """See `tfnlp.training.engines.Engine`; the settings' optimizer is built."""
 
     def __init__(self, settings: StepSettings, strategy: tf.distribute.Strategy) -> None:
         self.strategy, self.workers = strategy, Workers(strategy)
@@ -62,12 +57,7 @@ class TensorFlowEngine:
     def train(self, iterator: Iterator[Any], count: int | tf.Tensor) -> Totals:
         """Make `count` updates in one call; return the sums over them.
 
-        Args:
-            iterator: from `batches`.
-            count: an int or int tensor.
-
-        Raises:
-            StopIteration: if there is no batch left.
+        StopIteration says that there is no batch left.
         """
         if isinstance(count, int) and not (count == 1 and self._one_a_call):
             count = tf.constant(count)  # one graph, with a loop, for all counts
