@@ -20,7 +20,7 @@ from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
     normalized,
-    pretraining_heads,
+    with_pretraining_heads,
 )
 
 # Base to xxlarge: the paper, table 1, of version 2 of the published models; up to large the blocks
@@ -123,7 +123,7 @@ def albert_pretrainer(
     Inputs, outputs, errors: those of `bert_pretrainer`, with `sentence_order_logits` float32
     `[B, 2]`.
     """
-    inputs, outputs = pretraining_heads(
+    return with_pretraining_heads(
         encoder,
         activation,
         norm_epsilon,
@@ -131,5 +131,5 @@ def albert_pretrainer(
         max_predictions,
         masked_lm,
         "sentence_order" if sentence_order else None,
+        name,
     )
-    return keras.Model(inputs, outputs, name=name)

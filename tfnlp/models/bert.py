@@ -12,8 +12,8 @@ from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
     normalized,
-    pretraining_heads,
     transformer_blocks,
+    with_pretraining_heads,
 )
 
 # Published sizes: tiny to medium from Turc et al. 2019 (table 1), base and large from the paper.
@@ -135,7 +135,7 @@ def bert_pretrainer(
     Raises:
         ValueError: for `next_sentence` with an encoder that has no pooler.
     """
-    inputs, outputs = pretraining_heads(
+    return with_pretraining_heads(
         encoder,
         activation,
         norm_epsilon,
@@ -143,5 +143,5 @@ def bert_pretrainer(
         max_predictions,
         masked_lm,
         "next_sentence" if next_sentence else None,
+        name,
     )
-    return keras.Model(inputs, outputs, name=name)

@@ -116,7 +116,7 @@ def encoder_outputs(
     return {**found, "pooled_output": pooler(x, positions=inputs.get("first_positions"))}
 
 
-def pretraining_heads(
+def with_pretraining_heads(
     encoder: keras.Model,
     activation: str,
     norm_epsilon: float,
@@ -124,8 +124,9 @@ def pretraining_heads(
     max_predictions: int | None,
     masked_lm: bool,
     sentences: str | None,
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the inputs and outputs of an encoder with the heads of pretraining.
+    name: str,
+) -> keras.Model:
+    """Return an encoder with the heads of pretraining.
 
     Args:
         masked_lm: add `masked_lm_positions` `[B, P]`, P = `max_predictions`, and `mlm_logits`
@@ -156,7 +157,7 @@ def pretraining_heads(
             name=f"{sentences}_head",
         )
         outputs[f"{sentences}_logits"] = head(outputs["pooled_output"])
-    return inputs, outputs
+    return keras.Model(inputs, outputs, name=name)
 
 
 def masked_lm_logits(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 from keras import ops
 
@@ -92,17 +94,17 @@ class RowwiseAdagrad(Adagrad):
         var: tf.Variable,
         gradient: Gradient,
         decays: bool,
-        accumulator: tf.Variable,
-        rate: tf.Tensor,
-        decay: tf.Tensor | None,
+        *slots: tf.Variable,
+        **scalars: Any,
     ) -> None:
         if not isinstance(gradient, tf.IndexedSlices):
-            Optimizer.assign(self, var, gradient, decays, accumulator, rate=rate, decay=decay)
+            Optimizer.assign(self, var, gradient, decays, *slots, **scalars)
             return
         if decays:
-            var.assign_sub(decay * var)
+            var.assign_sub(scalars["decay"] * var)
         # Every row is named once. To read it and write it back is faster than to subtract in place.
-        rows = [tf.gather(x, gradient.indices) for x in (var, accumulator)]
-        new = self.update(rows[0], gradient.values, False, rows[1], rate, decay)
-        for variable, values in zip((var, accumulator), new, strict=True):
-            variable.scatter_update(tf.IndexedSlices(values, gradient.indices))
+        variables = (var, *slots)
+        weight, *values = (tf.gather(x, gradient.indices) for x in variables)
+        new = self.update(weight, gradient.values, False, *values, **scalars)
+        for variable, rows in zip(variables, new, strict=True):
+            variable.scatter_update(tf.IndexedSlices(rows, gradient.indices))

@@ -159,18 +159,23 @@ def make_table(
         held[list(numbers)] = True
         cut = -1 if single is None else single
     parts = {"train": ~held, "held_out": held}
+    documents = {part: int((kept[chosen] > 0).sum()) for part, chosen in parts.items()}
+    columns = {"lines": sizes, "sentences": kept, "words": words, "tokens": tokens}
+    if cut >= 0:  # both parts are in the only document, of which the sentences are counted
+        with np.load(io.BytesIO(folder.read(pieces[0]))) as file:
+            lengths, words = file["lengths"], file["words"]
+        columns = {"lines": np.ones_like(lengths), "sentences": lengths > 0}
+        columns.update(words=words, tokens=lengths)
+        parts = {"train": slice(cut), "held_out": slice(cut, None)}
+        documents = dict.fromkeys(parts, 1)
     counts = {
         part: {
-            "documents": int((kept[chosen] > 0).sum()),
-            "lines": int(sizes[chosen].sum()),
-            "sentences": int(kept[chosen].sum()),
-            "words": int(words[chosen].sum()),
-            "tokens": int(tokens[chosen].sum()),
+            "documents": documents[part],
+            **{name: int(column[chosen].sum()) for name, column in columns.items()},
         }
         for part, chosen in parts.items()
     }
-    if cut >= 0:  # both parts are in the only document
-        counts = _single(folder, pieces[0], cut)
+    if cut >= 0:
         kept, tokens = (np.array([counts["train"][name]]) for name in ("sentences", "tokens"))
     for part, what in (("train", "train on"), ("held_out", "hold out")):
         if not counts[part]["sentences"]:
@@ -180,22 +185,6 @@ def make_table(
     first_token = np.concatenate([[0], np.cumsum(np.where(chosen, tokens, 0))])[reads]
     documents = np.concatenate([[0], np.cumsum(kept[chosen])])
     return Table(pieces, held, cut, reads, first_document, documents, first_token), counts
-
-
-def _single(folder: Folder, piece: str, cut: int) -> dict:
-    """Return the counts of the two parts of a corpus of a single document."""
-    with np.load(io.BytesIO(folder.read(piece))) as file:
-        lengths, words = file["lengths"], file["words"]
-    return {
-        part: {
-            "documents": 1,
-            "lines": len(lengths[chosen]),
-            "sentences": int((lengths[chosen] > 0).sum()),
-            "words": int(words[chosen].sum()),
-            "tokens": int(lengths[chosen].sum()),
-        }
-        for part, chosen in (("train", slice(cut)), ("held_out", slice(cut, None)))
-    }
 
 
 def read_text(folder: Folder, name: str) -> list[list[str]]:

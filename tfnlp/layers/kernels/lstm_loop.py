@@ -227,45 +227,30 @@ def scan(
         last = step(start, {name: x[0] for name, x in arrays.items()})
         return last, keras.tree.map_structure(lambda x: x[None], last)
 
-    over = (step, arrays, length, backwards, sums)
+    def carried(carry: Any, start: Any) -> Any:
+        return {**carry, **{name: start[name] for name in sums}} if sums else carry
+
+    def looped(start: Any, unroll: bool | int = 1) -> tuple[Any, Any]:
+        def at(carry: Any, t: Tensor) -> tuple[Any, Any]:
+            new = step(carry, {name: x[t] for name, x in arrays.items()})
+            return new, carried(new, start)
+
+        return ops.scan(at, start, ops.arange(length), reverse=backwards, unroll=unroll)
+
+    def unrolled(start: Any) -> tuple[Any, Any]:
+        if keras.backend.backend() == "jax":  # which traces a step, and repeats it compiling
+            return looped(start, unroll=True)
+        carry, carries = start, []
+        for t in reversed(range(length)) if backwards else range(length):
+            carry = step(carry, {name: x[t] for name, x in arrays.items()})
+            carries.append(carried(carry, start))
+        if backwards:
+            carries.reverse()
+        return carry, keras.tree.map_structure(lambda *x: ops.stack(x), *carries)
+
     if isinstance(length, int) and length <= _UNROLLED:
-        return by_target(lambda start: _unrolled(start, *over), lambda s: _looped(s, *over), start)
-    return _looped(start, *over)
-
-
-def _looped(
-    start: Any,
-    step: Step,
-    arrays: dict[str, Tensor],
-    length: int | Tensor,
-    backwards: bool,
-    sums: Sequence[str],
-    unroll: bool | int = 1,
-) -> tuple[Any, Any]:
-    def at(carry: Any, t: Tensor) -> tuple[Any, Any]:
-        new = step(carry, {name: x[t] for name, x in arrays.items()})
-        return new, {**new, **{name: start[name] for name in sums}} if sums else new
-
-    return ops.scan(at, start, ops.arange(length), reverse=backwards, unroll=unroll)
-
-
-def _unrolled(
-    start: Any,
-    step: Step,
-    arrays: dict[str, Tensor],
-    length: int,
-    backwards: bool,
-    sums: Sequence[str],
-) -> tuple[Any, Any]:
-    if keras.backend.backend() == "jax":  # which traces one step and repeats it while it compiles
-        return _looped(start, step, arrays, length, backwards, sums, unroll=True)
-    carry, carries = start, []
-    for t in reversed(range(length)) if backwards else range(length):
-        carry = step(carry, {name: x[t] for name, x in arrays.items()})
-        carries.append({**carry, **{name: start[name] for name in sums}} if sums else carry)
-    if backwards:
-        carries.reverse()
-    return carry, keras.tree.map_structure(lambda *x: ops.stack(x), *carries)
+        return by_target(unrolled, looped, start)
+    return looped(start)
 
 
 def matmul(x: Tensor, weights: Tensor) -> Tensor:
