@@ -171,6 +171,12 @@ def is_required(field: dataclasses.Field) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
+def default_of(field: dataclasses.Field) -> Any:
+    """Return the default of a field that is not required."""
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
+
+
 def element_type(hint: Any) -> tuple[type, bool, bool]:
     """Return the type of a field's value, whether it is a list, and whether None is allowed."""
     optional = many = False

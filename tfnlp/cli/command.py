@@ -30,6 +30,7 @@ from tfnlp.cli import (
     vocab,
 )
 from tfnlp.cli.options import HelpFormatter, with_flags
+from tfnlp.families.published import opened
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.devices import several_workers
 from tfnlp.runs.engine import use_engine
@@ -135,7 +136,6 @@ def _local_model(options: argparse.Namespace) -> Iterator[None]:
     if not reads or getattr(options, "kind", None) == "search":
         yield
         return
-    from tfnlp.families.published import opened
 
     options.given_model = options.model
     with opened(options.model) as place:

@@ -5,6 +5,7 @@ from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, config_of
 from tfnlp.families.use_config import EmbedConfig
+from tfnlp.published import is_published
 
 
 def add_to(commands: Any) -> None:
@@ -17,7 +18,6 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the vectors; print what was written."""
-    from tfnlp.published import is_published
     from tfnlp.runs.embedding import embed_files
 
     config = config_of(options)

@@ -6,8 +6,11 @@ from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, add_options, config_of
 from tfnlp.configs import Config
+from tfnlp.families.precision import check_precision
+from tfnlp.families.recognition import load_pretrained
 from tfnlp.families.use_config import EvaluateConfig, ModelConfig
 from tfnlp.runs.task_config import EvaluateTask
+from tfnlp.runs.task_folder import is_task
 
 _ONLY_TASKS = ("text_columns", "label", "label_columns", "separator", "skip_bad_rows")
 
@@ -25,10 +28,6 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the measures of a model: the family of the model says which."""
-    from tfnlp.families.precision import check_precision
-    from tfnlp.families.recognition import load_pretrained
-    from tfnlp.runs.task_folder import is_task
-
     config = config_of(options)
     if is_task(options.model):
         _evaluate_task(options, config)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
 from tfnlp.families import FAMILIES
+from tfnlp.runs.examples import report, write_examples
 
 
 def add_to(commands: Any) -> None:
@@ -22,7 +23,5 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write a folder of examples; the same command again goes on where it was stopped."""
-    from tfnlp.runs.examples import report, write_examples
-
     config = config_of(options)
     print(report(config.output, write_examples(FAMILIES[options.family], config)))

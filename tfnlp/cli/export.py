@@ -4,7 +4,10 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, add_options, config_of
+from tfnlp.families.recognition import load_pretrained
 from tfnlp.families.use_config import ExportConfig, ModelConfig
+from tfnlp.runs.task_export import TASK_EXPORTS
+from tfnlp.runs.task_folder import is_task
 
 
 def add_to(commands: Any) -> None:
@@ -15,10 +18,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Export a model; print what was written."""
-    from tfnlp.families.recognition import load_pretrained
     from tfnlp.runs.search_index import Index, is_index
-    from tfnlp.runs.task_export import TASK_EXPORTS
-    from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
 
     config = config_of(options)

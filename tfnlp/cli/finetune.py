@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.families import FAMILIES
 from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
 
 
@@ -23,21 +22,16 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Train each combination of features and seed that is asked for."""
     from tfnlp.runs.finetuning import finetune_task
-    from tfnlp.runs.pretraining import train_family
 
-    config = config_of(options)
-    if options.task != FILL:
-        results, _ = finetune_task(options.task, config)
-        if options.task == EMBED:
-            print(
-                f"vectors of texts: tfnlp embed --model {results['folder']} --input FILE "
-                "--output vectors.npy\n"
-                f"measures on other pairs: tfnlp evaluate --model {results['folder']} --pairs FILE"
-            )
-        return
-    family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
-    train_family(family, config)
-    print(
-        f"fill in masked words with it: tfnlp predict bert --model {config.output} 'A [MASK] ...'\n"
-        f"one SavedModel of it: tfnlp export --model {config.output} --output DIR --fill"
-    )
+    results, _ = finetune_task(options.task, config_of(options))
+    folder = results["folder"]
+    if options.task == EMBED:
+        print(
+            f"vectors of texts: tfnlp embed --model {folder} --input FILE --output vectors.npy\n"
+            f"measures on other pairs: tfnlp evaluate --model {folder} --pairs FILE"
+        )
+    if options.task == FILL:
+        print(
+            f"fill in masked words with it: tfnlp predict bert --model {folder} 'A [MASK] ...'\n"
+            f"one SavedModel of it: tfnlp export --model {folder} --output DIR --fill"
+        )

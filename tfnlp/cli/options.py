@@ -6,7 +6,7 @@ import re
 import typing
 from typing import Any
 
-from tfnlp.configs import Config, element_type, is_required
+from tfnlp.configs import Config, default_of, element_type, is_required
 
 
 class FileName(str):
@@ -85,12 +85,11 @@ def _add_option(group: Any, field: dataclasses.Field, hint: Any) -> None:
 def _help(field: dataclasses.Field) -> str:
     """Return the help of a field with its default, if there is one to show."""
     text = field.metadata["help"].replace("%", "%%")
-    default = field.default
-    if field.default_factory is not dataclasses.MISSING:
-        default = " ".join(map(str, field.default_factory()))
-    if default is dataclasses.MISSING or default is None or default is False or default == "":
+    default = None if is_required(field) else default_of(field)
+    if default is None or default is False or default in ("", []):
         return text
-    return f"{text} (default: {default})"
+    shown = " ".join(map(str, default)) if isinstance(default, list) else default
+    return f"{text} (default: {shown})"
 
 
 def add_bf16(parser: argparse.ArgumentParser) -> None:

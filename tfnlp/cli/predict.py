@@ -9,8 +9,14 @@ from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, config_of
 from tfnlp.families import FAMILIES
+from tfnlp.families.precision import check_precision
+from tfnlp.families.preparation import write_lines
+from tfnlp.families.recognition import load_pretrained
 from tfnlp.families.use_config import SearchConfig
+from tfnlp.runs.finetune_examples import say, shown_source
 from tfnlp.runs.task_config import PredictTask
+from tfnlp.runs.task_examples import examples_of_texts, shown, takes, texts_of
+from tfnlp.runs.task_folder import is_task
 
 _TASK, _SEARCH = "task", "search"
 
@@ -44,9 +50,6 @@ def run(options: argparse.Namespace) -> None:
     if options.kind == _SEARCH:
         _search(config)
         return
-    from tfnlp.families.precision import check_precision
-    from tfnlp.families.recognition import load_pretrained
-    from tfnlp.runs.task_folder import is_task
 
     prediction = _predictions()[options.kind]
     if prediction.reads_stdin and not config.text and not sys.stdin.isatty():
@@ -92,9 +95,6 @@ def _search(config: SearchConfig) -> None:
 
 def _predict_task(config: PredictTask, dtype: str | None) -> None:
     """Print (or write) a line for each example."""
-    from tfnlp.families.preparation import write_lines
-    from tfnlp.runs.finetune_examples import shown_source
-    from tfnlp.runs.task_examples import shown
     from tfnlp.runs.task_run import TaskRun
 
     if config.text and config.input:
@@ -120,9 +120,6 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
 
 
 def _examples_of_texts(loaded: Any, config: PredictTask) -> list[Any]:
-    from tfnlp.runs.finetune_examples import say
-    from tfnlp.runs.task_examples import examples_of_texts, takes, texts_of
-
     if not config.text:
         lines = 0
 

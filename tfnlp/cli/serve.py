@@ -5,6 +5,7 @@ from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
 from tfnlp.serving.config import ServeConfig
+from tfnlp.serving.server import serve
 
 
 def add_to(commands: Any) -> None:
@@ -17,6 +18,4 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Serve until Ctrl-C."""
-    from tfnlp.serving.server import serve
-
     serve(config_of(options))

@@ -7,9 +7,9 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
+from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
 from tfnlp.families.fitting import width
 from tfnlp.families.preparation import write_lines
@@ -19,7 +19,7 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.finetune_config import EMBED, FEATURES, FinetuneConfig, settings_of
+from tfnlp.runs.finetune_config import EMBED, FEATURES, FILL, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
     golds_of,
@@ -36,6 +36,7 @@ from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.peft_export import base_name
+from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import facts_of
@@ -46,17 +47,17 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
     """Train each combination of features and seed that a config asks for.
 
     Args:
-        task: "classify", "similarity", "choose", "answer", "tag", "roles" or "embed".
+        task: One of `TASKS`.
         config: Checked.
 
     Returns:
         `(results, dev examples)`: results are a dict of "metrics" of the best run, "metric", the
         measure that chose it, "folder", its folder, and of several runs "runs", the measures of
-        each.
-
-    Raises:
-        ValueError, OSError: one line; nothing has been written then, or a run can go on.
+        each; of "fill" those of pretraining.
     """
+    if task == FILL:
+        family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
+        return {**train_family(family, config), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
     single = is_single(config)
     table_of_runs = os.path.join(config.output, task_folder.RUNS)
@@ -215,7 +216,7 @@ class Finetuning:
         history = trainer.fit(
             batches,
             steps,
-            validation=self._measure(model, dev, dev_batches),
+            validation=lambda: self._measured(model, dev, dev_batches),
             monitor=self.metric,
             evaluate_every=max(1, math.ceil(epoch / self.config.evaluations)),
             patience=self.config.patience,
@@ -245,18 +246,15 @@ class Finetuning:
         kept = kept_numbers(self.config, self.strategy, features, folder)
         return {**settings, **self._loss_settings, **kept}
 
-    def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:
+    def _measured(self, model: Any, dev: Any, dev_batches: Any) -> dict[str, float]:
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.thresholds import tuned
 
-        def measure() -> dict[str, float]:
-            predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
-            spec, predictions = tuned(self.spec, self.dev, predictions)
-            found = score(spec, self.dev, predictions)
-            # Not those of single labels, which may be many.
-            return {n: x for n, x in found.items() if "/" not in n or n == self.metric}
-
-        return measure
+        predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+        spec, predictions = tuned(self.spec, self.dev, predictions)
+        found = score(spec, self.dev, predictions)
+        # Not those of single labels, which may be many.
+        return {n: x for n, x in found.items() if "/" not in n or n == self.metric}
 
     def _prepare(self, model: Any, features: str | None, words: int) -> Any:
         """Return training and dev examples as the model reads them; features are computed once."""

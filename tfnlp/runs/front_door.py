@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.configs import default_of, is_required
+from tfnlp.families import FAMILIES
+from tfnlp.families.published import opened, opened_modules
+from tfnlp.families.recognition import load_pretrained
+from tfnlp.families.use_config import EmbedConfig
 from tfnlp.runs.engine import use_engine as use_engine
+from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
+from tfnlp.runs.pretraining import train_family
 
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
@@ -39,8 +47,6 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
         ValueError: for anything else; says what it is and what was expected.
         OSError: if a published model can't be downloaded.
     """
-    from tfnlp.families.published import opened
-
     path = os.fspath(path)
     with opened(path) as place:
         loaded = _load(place.folder, dtype)
@@ -54,7 +60,6 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
 
 def _load(path: str, dtype: str | None) -> Loaded:
     """Load a model from a path on this machine."""
-    from tfnlp.families.recognition import load_pretrained
     from tfnlp.hub import saved_kind
     from tfnlp.runs.module import Module
     from tfnlp.runs.search_index import Index, is_index
@@ -97,9 +102,6 @@ def pretrain(
             used, or a folder that holds another run.
         OSError: if something can't be read or written.
     """
-    from tfnlp.families import FAMILIES
-    from tfnlp.runs.pretraining import train_family
-
     if family not in FAMILIES:
         raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
@@ -140,10 +142,7 @@ def finetune(
             used, a model that can't be fine-tuned, or a folder that holds another run.
         OSError: if something can't be read or written.
     """
-    from tfnlp.families import FAMILIES
-    from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
     from tfnlp.runs.finetuning import finetune_task
-    from tfnlp.runs.pretraining import train_family
     from tfnlp.runs.task_run import TaskRun
 
     if task not in TASKS:
@@ -154,14 +153,8 @@ def finetune(
     given = dict(zip(names, (model, train, dev), strict=True))
     given.update(settings, output=None if output is None else os.fspath(output))
     config = config_class.make(**{n: value for n, value in given.items() if value is not None})
-    if task == FILL:
-        family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
-        results = train_family(family, config)
-        loaded = load(config.output)
-        loaded.results = results
-        return loaded
     results, examples = finetune_task(task, config)
-    if task == EMBED:
+    if task in (EMBED, FILL):
         loaded = load(config.output)
         loaded.results = results
         return loaded
@@ -235,7 +228,6 @@ def embed(
         FileExistsError: if the output exists and `overwrite` was not given.
         OSError: if something can't be read or written.
     """
-    from tfnlp.families.use_config import EmbedConfig
     from tfnlp.runs.embedding import embed_files
 
     paths = [os.fspath(path) for path in (input if isinstance(input, list) else [input])]
@@ -254,7 +246,6 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
         an `Inspection` for each module; printed it says what the module takes and returns and how
         to call it.
     """
-    from tfnlp.families.published import opened_modules
     from tfnlp.hub import inspect as inspect_module
 
     with opened_modules(os.fspath(path)) as folders:
@@ -270,26 +261,12 @@ def settings(name: str) -> dict[str, str]:
     Raises:
         ValueError: for another name.
     """
-    import dataclasses
-
-    from tfnlp.configs import is_required
-    from tfnlp.families import FAMILIES
-    from tfnlp.runs.finetune_config import TASKS
-
     configs = {n: family.config for n, family in FAMILIES.items()}
     configs.update({n: config for n, (config, _) in TASKS.items()})
     if name not in configs:
         raise ValueError(f"name={name!r} must be one of {', '.join(configs)}")
     found = {}
     for field in dataclasses.fields(configs[name]):
-        default = "required" if is_required(field) else f"default {_default(field)!r}"
+        default = "required" if is_required(field) else f"default {default_of(field)!r}"
         found[field.name] = f"{field.metadata['help']} ({default})"
     return found
-
-
-def _default(field: Any) -> Any:
-    import dataclasses
-
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
