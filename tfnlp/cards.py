@@ -144,18 +144,8 @@ def folder_card(folder: str, directory: str) -> str | None:
 
 
 def read_card(folder: str) -> dict[str, str]:
-    """Return the title, the summary and the facts of the README.md of a folder; {} if it has none.
-
-    Args:
-        folder: local.
-    """
-    try:
-        with open(os.path.join(folder, CARD), "rb") as file:
-            text = file.read(_LONGEST).decode("utf-8", "replace")
-    except OSError:
-        return {}
-    if text.startswith("---\n"):
-        text = text.partition("\n---\n")[2]
+    """Return title, summary and facts of the README.md of a folder; {} if it has none."""
+    _, text = _read_parts(folder)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     titles = [line for line in lines if line.startswith("# ")]
     found = {} if not titles else {"title": titles[0].removeprefix("# ")[:200]}
@@ -169,24 +159,27 @@ def read_card(folder: str) -> dict[str, str]:
 
 
 def licence_of(folder: str | os.PathLike | None) -> str | None:
-    """Return the licence that a folder states in the metadata of its README.md or in `config.json`.
-
-    Args:
-        folder: of a model's files, or None.
-    """
+    """Return the licence that the README.md of a folder states as metadata, or `config.json`."""
     if folder is None or not os.path.isdir(folder):
         return None
+    metadata, _ = _read_parts(folder)
+    if match := _LICENCE.search(metadata):
+        return match[1]
+    stated = _read_json(os.path.join(folder, "config.json")).get("license")
+    return stated if isinstance(stated, str) and re.fullmatch(r"[\w.+-]{1,40}", stated) else None
+
+
+def _read_parts(folder: str | os.PathLike) -> tuple[str, str]:
+    """Return the metadata and the rest of the README.md of a folder, "" where there is none."""
     try:
         with open(os.path.join(folder, CARD), "rb") as file:
             text = file.read(_LONGEST).decode("utf-8", "replace")
     except OSError:
         text = ""
-    if text.startswith("---\n"):
-        match = _LICENCE.search(text.partition("\n---")[0])
-        if match:
-            return match[1]
-    stated = _read_json(os.path.join(folder, "config.json")).get("license")
-    return stated if isinstance(stated, str) and re.fullmatch(r"[\w.+-]{1,40}", stated) else None
+    if not text.startswith("---\n"):
+        return "", text
+    metadata, _, text = text.partition("\n---\n")
+    return metadata, text
 
 
 def _table(title: str, head: str, values: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,6 @@ import math
 import pathlib
 import re
 
-import numpy as np
 import tensorflow as tf
 
 from tfnlp.convert.formats.tensors import Refused, Tensors, reading
@@ -39,11 +38,8 @@ def open_tensorflow(prefix: pathlib.Path) -> Tensors:
             "the files are truncated or don't belong together, fetch them again"
         )
 
-    def read(name: str) -> np.ndarray:
-        return reader.get_tensor(name)
-
     kept = {name: entry for name, entry in entries.items() if not _SLOT.search(name)}
-    return Tensors(prefix, kept, read, held)
+    return Tensors(prefix, kept, reader.get_tensor, held)
 
 
 def _data_size(prefix: pathlib.Path) -> int:

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from tfnlp.convert.mapping import Row
+from tfnlp.extras import needed
 
 SIZES = {
     "vocabulary_size": "vocab_size",
@@ -82,10 +83,4 @@ class Counterpart:
 
 def library() -> ModuleType:
     """Return the module `keras_hub`."""
-    try:
-        import keras_hub
-    except ImportError as error:
-        raise ImportError(
-            f"keras-hub can't be imported ({error}); `pip install keras-hub`"
-        ) from error
-    return keras_hub
+    return needed("keras_hub", "keras-hub", "keras-hub", "a model of keras-hub")

@@ -9,6 +9,7 @@ from typing import Any
 
 from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.pictures import draw_curves, matplotlib_module, subplots
+from tfnlp.tasks.metrics import label_sets
 from tfnlp.text.lines import shortened
 
 Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
@@ -58,17 +59,17 @@ def curves(history: Mapping[str, list[dict]] | None) -> list[Picture]:
         return [_png(figure, "Learning curve")]
 
 
-def charts(
-    task: str, examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None = None
-) -> list[Picture]:
-    """Return the picture of a task, as a list."""
+def chart(
+    task: str, examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
+) -> Picture:
+    """Return the picture of a task."""
     if task in ("classify", "tag"):
         types = task == "tag" and is_bio(labels or ())  # labels are tags then
-        return [_confusion(*truth_and_guess(task, examples), None if types else labels)]
+        return _confusion(*truth_and_guess(task, examples), None if types else labels)
     if task == "labels":
-        return [_by_label(examples, labels)]
+        return _by_label(examples, labels)
     draw = {"similarity": _scatter, "choose": _probabilities, "answer": _lengths}[task]
-    return [draw(examples)]
+    return draw(examples)
 
 
 def truth_and_guess(
@@ -154,14 +155,19 @@ def _confusion(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str]
         return _png(figure, f"Confusion ({SHOWN} commonest)" if more else "Confusion")
 
 
-def _by_label(examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None) -> Picture:
-    """Draw precision and recall of each label, the commonest 20 from the top down."""
-    from tfnlp.tasks.metrics import label_sets
-
+def label_measures(
+    examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
+) -> tuple[list[str], collections.Counter, dict[str, float]]:
+    """Return the 20 commonest labels, how often each is in the data, and what `label_sets` does."""
     gold = [e["label"] for e in examples]
     counts = collections.Counter(name for row in gold for name in row)
     names = sorted(labels or counts, key=lambda name: (-counts[name], name))[:SHOWN]
-    found = label_sets(gold, [e["predicted"] for e in examples], names)
+    return names, counts, label_sets(gold, [e["predicted"] for e in examples], names)
+
+
+def _by_label(examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None) -> Picture:
+    """Draw precision and recall of each label, the commonest 20 from the top down."""
+    names, counts, found = label_measures(examples, labels)
     ticks = [f"{tick} ({counts[name]})" for tick, name in zip(distinct(names), names, strict=True)]
     width = 4.6 + _INCHES * max(map(len, ticks))
     with _figure(1, 1, width, 1.2 + 0.38 * len(names)) as (figure, axes):
@@ -179,8 +185,8 @@ def _by_label(examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | Non
 
 
 def _scatter(examples: Sequence[Mapping[str, Any]]) -> Picture:
-    gold = [float(e["label"]) for e in examples]
-    guess = [float(e["predicted"]) for e in examples]
+    gold = [e["label"] for e in examples]
+    guess = [e["predicted"] for e in examples]
     low, high = min(gold + guess), max(gold + guess)
     with _figure(1, 1, 4.6, 4.2) as (figure, axes):
         axis = axes[0][0]
@@ -196,7 +202,7 @@ def _scatter(examples: Sequence[Mapping[str, Any]]) -> Picture:
 def _probabilities(examples: Sequence[Mapping[str, Any]]) -> Picture:
     groups = {True: [], False: []}
     for e in examples:
-        groups[e["predicted"] == e["label"]].append(float(e["probabilities"][e["label"]]))
+        groups[e["predicted"] == e["label"]].append(e["probabilities"][e["label"]])
     with _figure(1, 1, 5.0, 3.3) as (figure, axes):
         axis = axes[0][0]
         axis.hist(

@@ -23,10 +23,8 @@ def worst(task: str, examples: Sequence[Example]) -> dict[str, Any]:
 
 def is_wrong(task: str, example: Example) -> bool:
     """Return whether an example is an error: for spans only F1 0, for numbers any difference."""
-    if task == "similarity":
-        return float(example["predicted"]) != float(example["label"])
     if task == "answer":
-        return float(example["f1"]) == 0.0
+        return example["f1"] == 0.0
     if task == "tag":
         return _wrong_words(example) > 0
     if task == "labels":
@@ -67,7 +65,7 @@ def _surprise(example: Example) -> float:
 
 
 def _similarity(example: Example) -> list[Cell]:
-    gold, guess = float(example["label"]), float(example["predicted"])
+    gold, guess = example["label"], example["predicted"]
     return [
         [(f"{gold:.2f}", "right")],
         [(f"{guess:.2f}", "wrong")],
@@ -82,7 +80,7 @@ def _choose(example: Example) -> list[Cell]:
         mark = {example["label"]: "right", example["predicted"]: "wrong"}.get(index)
         cell += [(f"{example['probabilities'][index]:.3f}  ", None), (_short(choice), mark)]
         cell.append(("\n", None))
-    return [_texts(_listed(example["text"])), cell[:-1]]
+    return [_texts(example["text"]), cell[:-1]]
 
 
 def _answer(example: Example) -> list[Cell]:
@@ -92,7 +90,7 @@ def _answer(example: Example) -> list[Cell]:
         [(_short(example["question"]), None)],
         [("\n".join(golds), "right")],
         [(guess or "(no answer)", "wrong")],
-        [(f"{float(example['score']):.2f}", None)],
+        [(f"{example['score']:.2f}", None)],
         marked(example["context"], example["answers"], guess),
     ]
 
@@ -135,12 +133,8 @@ def _wrong_words(example: Example) -> int:
     return sum(a != b for a, b in zip(example["tags"], example["predicted"], strict=True))
 
 
-def _texts(texts: str | Sequence[str]) -> Cell:
-    return [(_short("\n".join(_listed(texts))), None)]
-
-
-def _listed(text: str | Sequence[str]) -> list[str]:
-    return [text] if isinstance(text, str) else list(text)
+def _texts(texts: Sequence[str]) -> Cell:
+    return [(_short("\n".join(texts)), None)]
 
 
 def _short(text: str) -> str:
@@ -162,7 +156,7 @@ _KINDS = {
         _labels,
     ),
     "similarity": (
-        lambda e: -abs(float(e["predicted"]) - float(e["label"])),
+        lambda e: -abs(e["predicted"] - e["label"]),
         "the difference is largest",
         ["gold", "predicted", "difference", "text"],
         _similarity,
@@ -174,7 +168,7 @@ _KINDS = {
         _choose,
     ),
     "answer": (
-        lambda e: -float(e["score"]),
+        lambda e: -e["score"],
         "no word is right and the score is highest",
         ["question", "gold", "predicted", "score", "context"],
         _answer,

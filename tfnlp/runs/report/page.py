@@ -2,12 +2,14 @@
 
 import collections
 import contextlib
+import importlib.resources
 import json
-import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
+
+from sklearn.metrics import precision_recall_fscore_support
 
 from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.extras import needed
@@ -15,7 +17,6 @@ from tfnlp.files import written_whole
 from tfnlp.runs.report import charts, errors
 from tfnlp.tasks.baselines import baselines
 from tfnlp.tasks.entities import type_scores
-from tfnlp.tasks.metrics import label_sets
 from tfnlp.text.lines import write_text
 
 QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why", "how")
@@ -57,10 +58,7 @@ def write_report(
         for name, value in metrics.items()
         if "/" not in name  # those of single labels are in a table
     ]
-    figures = [
-        *charts.curves(history),
-        *charts.charts(task, examples, labels),
-    ]
+    figures = [*charts.curves(history), charts.chart(task, examples, labels)]
     page = _template().render(
         title=title,
         task=task,
@@ -107,8 +105,8 @@ def _tables(
         [
             word,
             str(len(group)),
-            f"{100 * sum(float(e['exact_match']) for e in group) / len(group):.2f}",
-            f"{100 * sum(float(e['f1']) for e in group) / len(group):.2f}",
+            f"{100 * sum(e['exact_match'] for e in group) / len(group):.2f}",
+            f"{100 * sum(e['f1'] for e in group) / len(group):.2f}",
         ]
         for word, group in groups
     ]
@@ -138,8 +136,6 @@ def _by_class(
     truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return precision, recall and F1 of each class, the 20 commonest."""
-    from sklearn.metrics import precision_recall_fscore_support
-
     names = charts.shown_classes(truth, guess, labels)
     columns = precision_recall_fscore_support(truth, guess, labels=names, zero_division=0)
     rows = [
@@ -154,9 +150,7 @@ def _by_label(
     examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
 ) -> dict[str, Any]:
     """Return precision, recall and F1 of each label, the 20 commonest."""
-    counts = collections.Counter(label for e in examples for label in e["label"])
-    names = sorted(labels or counts, key=lambda name: (-counts[name], name))[: charts.SHOWN]
-    found = label_sets([e["label"] for e in examples], [e["predicted"] for e in examples], names)
+    names, counts, found = charts.label_measures(examples, labels)
     rows = [
         [n, *(f"{found[f'{m}/{n}']:.3f}" for m in ("precision", "recall", "f1")), str(counts[n])]
         for n in names
@@ -180,13 +174,13 @@ def _by_type(examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _number(value: Any) -> str:
     """Return a number as a readable string; other values as `str` gives them."""
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    if isinstance(value, numbers.Integral):
-        return f"{int(value):,}"
+    if isinstance(value, int):
+        return f"{value:,}"
     if value and abs(value) < 0.01:
-        return f"{float(value):.3g}"
-    return f"{float(value):.4f}" if abs(value) < 10 else f"{float(value):,.2f}"
+        return f"{value:.3g}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.2f}"
 
 
 def check_packages() -> ModuleType:
@@ -196,8 +190,6 @@ def check_packages() -> ModuleType:
 
 
 def _template() -> Any:
-    import importlib.resources
-
     jinja2 = check_packages()
     text = importlib.resources.files("tfnlp.runs.report").joinpath("report.html").read_text("utf-8")
     environment = jinja2.Environment(

@@ -8,6 +8,7 @@ import numpy as np
 
 from tfnlp.serving.actions.action import Action, Field, Option, Row
 from tfnlp.serving.actions.values import column, plain
+from tfnlp.text.words.vectors import unit
 
 Embed = Callable[[list[str]], np.ndarray]  # strings to float [N, D]
 _PART = 32  # texts that are embedded at a time
@@ -27,7 +28,7 @@ def neighbours(embed: Embed, what: str) -> Action:
 
     def run(rows: Sequence[Row]) -> list[Row]:
         texts = list(dict.fromkeys(text for row in rows for text in [row["query"], *row["texts"]]))
-        vectors = dict(zip(texts, _unit(_embedded(embed, texts)), strict=True))
+        vectors = dict(zip(texts, unit(_embedded(embed, texts)), strict=True))
         found = []
         for row in rows:
             others = np.stack([vectors[text] for text in row["texts"]])
@@ -58,14 +59,14 @@ def nearest_words(embed: Embed, words: Sequence[str], open_vocabulary: bool) -> 
 
     @functools.cache
     def table() -> np.ndarray:
-        return _unit(_embedded(embed, list(words), _WORDS))  # computed for the first request
+        return unit(_embedded(embed, list(words), _WORDS))  # computed for the first request
 
     def check(row: Row) -> None:
         if not open_vocabulary and row["word"] not in known:
             raise ValueError(f"{row['word'][:60]!r} is not among the {len(words):,} words")
 
     def run(rows: Sequence[Row]) -> list[Row]:
-        vectors = _unit(embed(column(rows, "word")))
+        vectors = unit(np.asarray(embed(column(rows, "word")), np.float32))
         found = []
         for row, scores in zip(rows, vectors @ table().T, strict=True):
             order = np.argsort(-scores, kind="stable")[: row["top"] + 1]
@@ -106,17 +107,10 @@ def search(call: Callable[..., dict[str, Any]]) -> Action:
 
 
 def _embedded(embed: Embed, texts: list[str], part: int = _PART) -> np.ndarray:
-    """Return vectors `[N, D]`, those of texts of similar length computed together."""
+    """Return vectors, float32 `[N, D]`, those of texts of similar length computed together."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     parts = [order[first : first + part] for first in range(0, len(order), part)]
     found = np.concatenate([embed([texts[i] for i in some]) for some in parts])
-    vectors = np.empty_like(found)
+    vectors = np.empty_like(found, np.float32)
     vectors[order] = found
     return vectors
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Return rows of length 1; zeros stay zeros."""
-    vectors = np.asarray(vectors, "float32")
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(norms > 0, norms, 1)
