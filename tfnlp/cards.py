@@ -45,13 +45,7 @@ class Card:
     pipeline: str | None = None
 
     def text(self, name: str, call: str = "", front: str = "") -> str:
-        """Return the card in Markdown.
-
-        Args:
-            name: of the model.
-            call: how to call it, in Markdown.
-            front: lines before it all.
-        """
+        """Return the card in Markdown: after `front` that of a model, with how to call it."""
         from tfnlp import __version__
 
         facts = {
@@ -121,9 +115,7 @@ def current_card() -> Card | None:
 def folder_card(folder: str, directory: str) -> str | None:
     """Return the card of files for other libraries; None if there is no export with a card.
 
-    Args:
-        folder: where the files are.
-        directory: where they will be.
+    They are in `folder` now and will be in `directory`.
     """
     card, name = current_card(), name_of(directory)
     if card is None:

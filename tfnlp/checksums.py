@@ -13,26 +13,20 @@ from tfnlp.files import is_remote
 
 
 def checksums(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the SHA-256 of files in `folder`, by name.
+    """Return the SHA-256 of files in a local or remote folder, by name.
 
-    Args:
-        folder: local or remote.
-        names: of files, and of folders for all files below them; what is missing is left out.
+    `names` are those of files, and of folders for all files below them; what is missing is left
+    out.
     """
     files = [file for name in names for file in sorted(_files(folder, name))]
     return {f: _sha256(folder, f) for f in files if "/variables.data-" not in f}
 
 
 def check_files(folder: str, recorded: Any, record: str, remedy: str) -> None:
-    """Check that files are those whose checksums were recorded.
+    """Check that files are those whose checksums were recorded; others are ignored.
 
-    Files that are not in the record are ignored.
-
-    Args:
-        folder: local or remote.
-        recorded: what `checksums` returned, or None; read from a file, so it may be anything.
-        record: path of the file that it was read from.
-        remedy: what to do about a changed file.
+    `recorded` is what `checksums` returned, or None; it was read from the file `record`, so it may
+    be anything.
 
     Raises:
         FileNotFoundError: if a file is missing.

@@ -21,24 +21,17 @@ _FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
 
 
 class WriteError(OSError):
-    """A file or folder can't be written: the message says which, why, and what to do.
-
-    Attributes:
-        path: what can't be written.
-        reason: what the system said.
-    """
+    """A file or folder can't be written: the message says which, why, and what to do."""
 
     path: str = ""
     reason: str = ""
 
 
 def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") -> WriteError:
-    """Return the error that says that `path` can't be written.
+    """Return the error that says that `path`, or "standard output", can't be written.
 
-    Args:
-        path: the file or folder, or a name such as "standard output".
-        error: what Python, TensorFlow or another library raised.
-        then: what to do after there is space, for the end of the message.
+    `error` is what Python, TensorFlow or another library raised; `then`, what to do after there is
+    space, ends the message.
     """
     reason = _strerror(error) or _last_part(error)
     advice = (
@@ -58,12 +51,7 @@ def is_full(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def named_errors(path: str | os.PathLike[str], written: str) -> Iterator[None]:
-    """Turn an error of writing `written` in the block into one that names `path`.
-
-    Args:
-        path: what the error names.
-        written: the file or folder that the block writes, such as a temporary one.
-    """
+    """Turn an error of writing `written`, such as a temporary file, into one that names `path`."""
     try:
         yield
     except Exception as error:
@@ -112,9 +100,6 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
     parent folder must exist. What earlier processes of this machine left of `path` when they were
     killed is deleted.
 
-    Args:
-        path: the file or folder to write.
-
     Raises:
         WriteError: if it can't be written, in the block or when it ends: the disk is full, say.
     """
@@ -148,9 +133,6 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield a path on this machine with the contents of the file or folder `path`.
 
     That is `path` itself if it is local, else a copy that is deleted when the block ends.
-
-    Args:
-        path: the file or folder to read.
 
     Raises:
         FileNotFoundError: if a remote `path` does not exist.

@@ -36,12 +36,8 @@ def in_tensorflow(
 ) -> Any:
     """Return what a method of the model that `tfnlp.load(path)` returns gives in TensorFlow.
 
-    Args:
-        path: what the model was loaded from.
-        models: its Keras models, whose weights the call is made with; see `models_of`.
-        method: name of the method.
-        *arguments, **settings: of the method; pickle must take them, and tensors come back as
-            arrays.
+    The call is made with the weights of `models`, see `models_of`. Pickle must take the arguments,
+    and tensors come back as arrays.
     """
     if path is None:
         raise ValueError(

@@ -36,11 +36,8 @@ def locked(directory: str | os.PathLike[str], argument: str = "output") -> Itera
     """Keep other processes from writing to the folder `directory` inside the context.
 
     The folder is made. If it did not exist and is still empty at the end, it is removed again.
-    Within one process contexts of the same folder may be nested.
-
-    Args:
-        directory: a local or remote folder.
-        argument: name of the argument that gave it, for the error.
+    Within one process contexts of the same folder, local or remote, may be nested. `argument` is
+    the name of that which gave it, for the error.
 
     Raises:
         BlockingIOError: if another process writes to the folder; names it.

@@ -24,11 +24,8 @@ def plot_history(
 ) -> None:
     """Draw values against the step, in training and held out.
 
-    Args:
-        history: The history of a run.
-        path: The PNG file to write.
-        names: The values to show; None: the loss and all accuracies.
-        report: The task's function that derives values from means; None: nothing is derived.
+    Without `names` they are the loss and all accuracies. `report` is the task's function that
+    derives values from means.
     """
     train = [report(row) if report else row for row in history.train]
     if names is None:
@@ -47,15 +44,7 @@ def draw_curves(
     """Draw a value against the step, in training and held out in two colours, with a legend.
 
     A measure that training has of its batches under a longer name, such as `class_accuracy` for
-    `accuracy`, is drawn beside the held-out one.
-
-    Args:
-        axis: Of matplotlib.
-        train, held_out: Rows of values by name, with their `step`.
-        name: Of the value.
-
-    Returns:
-        the held-out points.
+    `accuracy`, is drawn beside the held-out one. Returns the held-out points.
     """
     names = [n for n in (train[0] if train else ()) if n.endswith(f"_{name}")]
     learnt = names[0] if len(names) == 1 and not any(name in row for row in train) else name
@@ -82,12 +71,7 @@ def plot_attention(
 ) -> None:
     """Draw one map for each head, which token (row) attends to which (column).
 
-    Args:
-        scores: Attention probabilities `[N, T, S]`.
-        tokens: Names of the T rows.
-        path: The PNG file to write.
-        title: The title above the maps.
-        columns: Names of the S columns; None: those of the rows.
+    Attention probabilities are `[N, T, S]`; without `columns` their names are those of the rows.
     """
     columns = tokens if columns is None else columns
     heads, height, width = len(scores), *(0.28 * len(n) + 0.9 for n in (tokens, columns))
@@ -106,10 +90,7 @@ def plot_attention(
 def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) -> None:
     """Draw BLEU against the number of words of the source, a line for each model.
 
-    Args:
-        models: A model's name to its rows from `tfnlp.tasks.bleu.bleu_by_length`, all of the same
-            sources.
-        path: The PNG file to write.
+    A model has its rows from `tfnlp.tasks.bleu.bleu_by_length`, all of the same sources.
     """
     figure, axis = subplots(figsize=(6.4, 3.6))
     for name, rows in models.items():
@@ -135,11 +116,8 @@ def plot_search(
 
     The colour is the batch size and the size of a point the number of epochs, where these differ.
 
-    Args:
-        trials: Dicts with "settings" (`learning_rate`, `batch_size`, `epochs` or some of these),
-            "value" and "trial", the name.
-        path: The PNG file to write.
-        name: Of the value.
+    `trials` are dicts with "settings" (`learning_rate`, `batch_size`, `epochs` or some of these),
+    "value" and "trial", the name.
     """
     figure, axis = subplots(figsize=(6.4, 4.0))
     settings = [trial["settings"] for trial in trials]
@@ -189,11 +167,6 @@ def subplots(*counts: int, figsize: tuple[float, float], **settings: Any) -> tup
     """Return a new figure with its axes, as `matplotlib.pyplot.subplots` does.
 
     pyplot is left alone: its backend and open figures are the caller's, such as a notebook's.
-
-    Args:
-        counts: Rows and columns; none: one of each.
-        figsize: Width and height, inches.
-        settings: Others of `Figure.subplots`.
     """
     figure = matplotlib_module("matplotlib.figure").Figure(figsize=figsize, layout="constrained")
     matplotlib_module("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)

@@ -36,11 +36,8 @@ def rematerialized(
 ) -> Any:
     """Return `function(*arrays)`, of which a gradient keeps `arrays` alone.
 
-    `tf.recompute_grad` takes no integers and booleans.
-
-    Args:
-        function: without variables; what it draws follows from its arguments.
-        arrays: tensors and variables of any dtype.
+    `tf.recompute_grad` takes no integers and booleans. The function has no variables, and what it
+    draws follows from its arguments, tensors and variables of any dtype.
     """
     arrays = [tf.convert_to_tensor(x) for x in arrays]
     floats = [i for i, x in enumerate(arrays) if x.dtype.is_floating]

@@ -41,10 +41,6 @@ _PART = 16_384  # texts
 def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]:
     """Write a vector for each text; a call that was stopped goes on after its last whole part.
 
-    Args:
-        config: The model, the texts and the output.
-        dtype: A Keras dtype policy, or None.
-
     Returns:
         `texts`, `size`, and `files`, the paths that were written.
     """

@@ -55,12 +55,8 @@ def write_output(
 ) -> None:
     """Write the output, whole or not at all; but for an index with one part in memory.
 
-    Args:
-        kind, files: See `kind_of` and `outputs`.
-        parts: Paths of arrays.
-        shape: Texts and numbers of each.
-        texts: Those of the parts.
-        index: Of an index `approximate`, and `settings`, what its file says of the model.
+    `parts` are paths of arrays; `index` has, for an index, `approximate` and `settings`, what its
+    file says of the model.
     """
     arrays = (np.load(path) for path in parts)
     if kind == "":

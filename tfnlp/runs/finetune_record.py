@@ -60,9 +60,7 @@ def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[st
 def ended_before(folder: str, kept: Sequence[str]) -> dict[str, Any] | None:
     """Return and print the results of a run that has ended, None of another.
 
-    Args:
-        folder: The run's.
-        kept: Files whose checksums it records beside those of the results.
+    Checksums of the files `kept` are recorded beside that of the results.
     """
     from tfnlp.training.run import record_files
 

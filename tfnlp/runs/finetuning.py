@@ -144,15 +144,10 @@ class Finetuning:
         return settings_of(self.config, self.backbone, self.features)
 
     def run(self, folder: str, features: str | None, seed: int) -> dict[str, Any]:
-        """Train one run, or finish one that was stopped.
+        """Train one run, or finish one that was stopped; return the dict in RUN/results.json.
 
-        Args:
-            folder: The run's.
-            features: A name of `tfnlp.models.FEATURES`, or None to fine-tune the whole model.
-            seed: Of new weights, dropout and the order of examples.
-
-        Returns:
-            the dict in RUN/results.json.
+        `features` is a name of `tfnlp.models.FEATURES`, None to fine-tune the whole model; the seed
+        is that of new weights, dropout and the order of examples.
         """
         import keras
 

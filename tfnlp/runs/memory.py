@@ -32,13 +32,7 @@ def check_rows(family: Family, config: Any, before: Any, workers: int = 1) -> No
 
     A training step keeps the output of every layer for the backward pass: `rows x tokens x layers x
     width` numbers of 4 bytes, or 2 in bfloat16 and float16. `family.row` names the arguments of
-    that product.
-
-    Args:
-        family: What is trained.
-        config: Its config.
-        before: The `Pretrained` to go on from, or None.
-        workers: How many machines share a batch.
+    that product, `before` the `Pretrained` to go on from. `workers` machines share a batch.
     """
     from tfnlp import models
 

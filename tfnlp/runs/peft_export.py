@@ -8,21 +8,8 @@ from tfnlp.families.adaptation import adaptation_of
 from tfnlp.runs.task_folder import load_task
 
 
-def export_adapters(
-    run: Any, directory: str, base: str | None = None, overwrite: bool = False
-) -> str:
-    """Write the folder that PEFT, and tfnlp, read.
-
-    Args:
-        run: A `TaskRun` that was trained with `lora`.
-        directory: The folder to write.
-        base: Name or path of the model that the adapters belong to; None: that which was
-            fine-tuned.
-        overwrite: Replace an earlier one.
-
-    Returns:
-        the folder.
-    """
+def export_adapters(run: Any, directory: str, base: str | None, overwrite: bool) -> str:
+    """Write and return the folder that PEFT, and tfnlp, read of a `TaskRun`; see its `export`."""
     from tfnlp.convert.heads.config import task_config
     from tfnlp.convert.peft import is_base, save_adapter
 
@@ -61,7 +48,7 @@ def export_adapters(
         task_config(task_model.spec),
         overwrite,
     )
-    return os.fspath(directory)
+    return directory
 
 
 def base_name(loaded: Any) -> str | None:

@@ -187,14 +187,9 @@ def write_index(
     settings: dict[str, Any],
     approximate: bool,
 ) -> None:
-    """Write the files of an index into a new folder.
+    """Write the files of an index into an empty folder.
 
-    Args:
-        folder: An empty folder.
-        arrays: Vectors of norm 1, in parts.
-        texts: As many.
-        settings: For `index.json`.
-        approximate: Whether to build a graph.
+    `arrays` are vectors of norm 1, in parts; an approximate one has a graph.
     """
     starts = [0]
     with open(os.path.join(folder, TEXTS), "wb") as file:

@@ -34,13 +34,10 @@ class Lesson:
 
 
 def lesson_of(examples: Sequence[Any], objective: str | None, source: Any) -> Lesson:
-    """Return what is learnt of examples.
+    """Return what is learnt of examples, all with as many texts and labels of one kind.
 
-    Args:
-        examples: `TaskExample`s, all with as many texts and labels of one kind.
-        objective: One of `OBJECTIVES`; None: cosine for rated pairs, softmax for pairs with a
-            class, SimCSE for single texts, else ranking.
-        source: What the examples were read from, for messages.
+    Without an objective: cosine for rated pairs, softmax for pairs with a class, SimCSE for single
+    texts, else ranking.
     """
     name = f"`train` {shown_source(source)}"
     check_alike(examples, name)

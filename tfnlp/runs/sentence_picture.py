@@ -17,10 +17,7 @@ def plot_space(
 ) -> None:
     """Draw pairs of texts in the plane of the two largest principal components, and their cosines.
 
-    Args:
-        examples: Pairs, with ratings, classes or neither.
-        spaces: For each title the vector of each text.
-        path: The PNG file to write.
+    `spaces` have for each title the vector of each text.
     """
     figure, axes = subplots(2, len(spaces), figsize=(5 * len(spaces), 8), squeeze=False)
     for (title, vectors), axis, below in zip(spaces.items(), *axes, strict=True):

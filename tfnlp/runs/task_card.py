@@ -38,10 +38,7 @@ def facts_of(
 ) -> dict[str, Any]:
     """Return what `results.json` keeps for the card beside the measures.
 
-    Args:
-        backbone: the `Pretrained` that was fine-tuned.
-        train, dev: the sources of the examples, `dev` None if some of `train` were held out.
-        examples, dev_examples: how many.
+    `dev` is None if some of `train` were held out.
     """
     data = {"train": source_names(train), "examples": examples}
     data["dev"] = [f"{x}, held out" for x in data["train"]] if dev is None else source_names(dev)

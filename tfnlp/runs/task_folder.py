@@ -38,12 +38,10 @@ _HEAD = ("dropout", "units", "lstm_layers", "embedding_size", "predicate_size")
 
 
 def load_backbone(model: Any, output: str | None = None) -> Any:
-    """Return the pretrained model to fine-tune.
+    """Return the pretrained model to fine-tune: a `Pretrained`, or of a path or a published name.
 
-    Args:
-        model: A `Pretrained`, a path or the name of a published model.
-        output: The folder of runs that may have begun: a published model is then loaded at the
-            commit or version that they began with.
+    Runs in the folder `output` may have begun: a published model is then loaded at the commit or
+    version that they began with.
     """
     begun = None if output is None else _begun_with(model, output)
     loaded = load_pretrained(begun or model)
@@ -111,10 +109,8 @@ def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
 def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
     """Return the backbone of a run; its weights are new, but for a SavedModel's.
 
-    Args:
-        folder: The run's.
-        config: What `backbone_config` returned.
-        fine_tuned: Whether its copy has been trained: it then needs no encoder of its own.
+    `config` is what `backbone_config` returned. One that was fine-tuned needs no encoder of its
+    own.
     """
     from tfnlp.convert.pretrained import Pretrained
 
@@ -143,14 +139,9 @@ def make_task_model(
     dtype: Any = None,
     pack: bool = False,
 ) -> Any:
-    """Return the `tfnlp.hub.TaskModel` of a backbone and the settings of a run.
+    """Return the `tfnlp.hub.TaskModel` of a `Pretrained` and the config of a run.
 
-    Args:
-        backbone: A `Pretrained`.
-        config: A run's, with `spec`, `head` and `features` (a name of `models.FEATURES` or None).
-        words: The words that the task has embeddings for, or None.
-        dtype: A Keras dtype policy for what is fine-tuned.
-        pack: Whether it is trained on packed rows.
+    `words` are those that the task has embeddings for; with `pack` it is trained on packed rows.
     """
     from tfnlp import models
     from tfnlp.hub import TaskModel
@@ -233,9 +224,7 @@ def load_task(
 ) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | None, str]:
     """Return what fine-tuning left, with the weights that were best on the dev set.
 
-    Args:
-        folder: The run's, or a checkpoint of Hugging Face.
-        merged: Whether low-rank updates are added to the matrices that they belong to.
+    If `merged`, low-rank updates are added to the matrices that they belong to.
 
     Returns:
         `(TaskModel, config, History, results, folder of the run)`; of a checkpoint of Hugging Face

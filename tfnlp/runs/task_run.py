@@ -38,9 +38,6 @@ class TaskRun:
         history: Losses and measures of the training; None, like `results`, of a checkpoint.
         task_model: The `tfnlp.hub.TaskModel`.
         config: The run's `config.json`; of a checkpoint what is known of it.
-
-    Raises:
-        FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
 
     def __init__(self, folder: str | os.PathLike[str], dtype: str | None = None) -> None:
@@ -97,13 +94,9 @@ class TaskRun:
                 self.set_inputs(choices=count - 1)
 
     def read(self, source: Any, config: Any, name: str, labelled: bool = True) -> list[Any]:
-        """Return the examples of files or Python objects.
+        """Return the examples of what `tfnlp.finetune` takes as `train`, here as `name`.
 
-        Args:
-            source: What `tfnlp.finetune` takes as `train`.
-            config: A `ColumnConfig`.
-            name: The argument that `source` was given as.
-            labelled: False: labels may be missing.
+        If they are not labelled, labels may be missing.
         """
         columns = self.with_columns(config)
         examples = read_examples(self.task, source, columns, name, labelled=labelled)
@@ -134,13 +127,7 @@ class TaskRun:
         return self.predicted(self._examples(rows, config), config.batch_size, shown_source(rows))
 
     def predicted(self, examples: list[Any], batch_size: int, source: str) -> list[dict[str, Any]]:
-        """Return the predictions for examples; say on stderr how many were cut.
-
-        Args:
-            examples: Those of the run's task.
-            batch_size: Rows.
-            source: What they are of, for the message.
-        """
+        """Return the predictions for examples of a source; say on stderr how many were cut."""
         if not examples:
             return []
         (prepared,) = self.task_model.prepare([examples])
@@ -150,10 +137,10 @@ class TaskRun:
     def predictions(
         self, examples: list[Any], batch_size: int, source: str
     ) -> Iterator[dict[str, Any]]:
-        """Yield the predictions for examples, a part of them at a time.
+        """Yield what `predicted` returns, a part of the examples at a time.
 
-        Arguments are those of `predicted`. Sequences are padded to lengths that fit their part, so
-        that numbers may differ from those of `predicted` in their last digits.
+        Sequences are padded to lengths that fit their part, so that numbers may differ in their
+        last digits.
         """
         cut = 0
         for first in range(0, len(examples), _PART):

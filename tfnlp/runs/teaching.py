@@ -78,8 +78,7 @@ class Teaching:
     def config(self, folder: str) -> dict[str, Any]:
         """Return what `config.json` says of the teacher.
 
-        Args:
-            folder: The run's. One that goes on keeps the name of the teacher, which may have moved.
+        A run that goes on keeps its name: it may have moved.
         """
         from tfnlp.training.run import is_run, read_config
 
@@ -104,11 +103,8 @@ class Teaching:
     def columns(self, folder: str, encoded: Any) -> tuple[Any, Any]:
         """Return what the teacher says of `examples`, as columns of the student's batches.
 
-        It is computed once, and kept in the run's folder for a run that is resumed.
-
-        Args:
-            folder: The run's.
-            encoded: The examples as the student reads them.
+        It is computed once, and kept in the run's folder for a run that is resumed. `encoded` are
+        the examples as the student reads them.
         """
         from tfnlp.tasks.soft_targets import soft_columns
 
