@@ -33,7 +33,7 @@ def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") 
     `error` is what Python, TensorFlow or another library raised; `then`, what to do after there is
     space, ends the message.
     """
-    reason = _strerror(error) or _last_part(error)
+    reason = _strerror(error) or first_line(error).rpartition("; ")[2]  # TensorFlow: PATH; cause
     advice = (
         "free some space or choose another place" if reason in _FULL else "choose another place"
     )
@@ -171,12 +171,6 @@ def _strerror(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno)
     return next((said for said in _FULL if said in str(error)), None)
-
-
-def _last_part(error: Exception) -> str:
-    """Return the cause at the end of a message; TensorFlow writes `PATH; cause`."""
-    lines = str(getattr(error, "message", None) or error).strip().split("\n")
-    return lines[0].rpartition("; ")[2] or type(error).__name__
 
 
 def _flush(path: str) -> None:

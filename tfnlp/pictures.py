@@ -29,7 +29,7 @@ def plot_history(
     """
     train = [report(row) if report else row for row in history.train]
     if names is None:
-        names = [n for n in ("loss", *_accuracies(history)) if train and n in train[0]]
+        names = ["loss", *(n for n in train[0] if n.endswith("accuracy"))] if train else []
     figure, axes = subplots(1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
         draw_curves(axis, train, history.validation, name)
@@ -157,10 +157,6 @@ def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
     kind = os.path.splitext(path)[1][1:] or "png"
     with written_whole(path) as partial:
         figure.savefig(partial, dpi=120, format=kind)
-
-
-def _accuracies(history: History) -> list[str]:
-    return [n for n in (history.train[0] if history.train else {}) if n.endswith("accuracy")]
 
 
 def subplots(*counts: int, figsize: tuple[float, float], **settings: Any) -> tuple[Any, Any]:

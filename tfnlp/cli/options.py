@@ -107,16 +107,11 @@ def flag_of(field: dataclasses.Field) -> str:
     return field.metadata["flag"] or f"--{field.name.replace('_', '-')}"
 
 
-def config_of(options: argparse.Namespace, **more: Any) -> Any:
-    """Return the config that the options of a command give.
-
-    Args:
-        options: With `config_class`, see `add_options`.
-        more: Values that are not options.
-    """
+def config_of(options: argparse.Namespace) -> Any:
+    """Return the config that the options of a command give, see `add_options`."""
     names = {field.name for field in dataclasses.fields(options.config_class)}
     given = {name: value for name, value in vars(options).items() if name in names}
-    return options.config_class.make(**{**given, **more})
+    return options.config_class.make(**given)
 
 
 def with_flags(message: str, config: type[Config] | None) -> str:

@@ -71,7 +71,7 @@ def _kind(source: ByteSource) -> str:
     if sizes:
         return "text" if _is_text(rest) and not _is_binary(rest, sizes[1]) else "word2vec-binary"
     # A GloVe file has no header; its first line is a word and numbers.
-    if _is_text(head) and _is_row(line):
+    if _is_text(head) and len(line.split()) > 2 and _are_numbers(line, 2):
         return "text"
     start = line[:200].decode(errors="replace")
     raise ValueError(
@@ -92,25 +92,16 @@ def _is_text(data: bytes) -> bool:
 def _is_binary(data: bytes, size: int) -> bool:
     """Return whether text begins with a word and `4 * size` bytes that are not a number."""
     word, _, rest = data.partition(b" ")
-    return rest[4 * size : 4 * size + 1] in (b"", b"\n") and not _is_number(rest[: 4 * size])
+    return rest[4 * size : 4 * size + 1] in (b"", b"\n") and not _are_numbers(rest[: 4 * size], 1)
 
 
-def _is_number(data: bytes) -> bool:
-    """Return whether the last field of a line is a number."""
-    try:
-        float((data.split() or [b""])[-1])
-        return True
-    except ValueError:
-        return False
-
-
-def _is_row(line: bytes) -> bool:
+def _are_numbers(line: bytes, count: int) -> bool:
+    """Return whether the last `count` fields of a line are numbers."""
     fields = line.split()
     try:
-        [float(field) for field in fields[-2:]]
+        return len([float(field) for field in fields[-count:]]) == count
     except ValueError:
         return False
-    return len(fields) > 2
 
 
 def write_word_vectors(

@@ -123,7 +123,7 @@ def _kept_with_parts(folder: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not glob.glob(os.path.join(glob.escape(folder), "*.npy")):
+        if not _parts(folder):
             for name in os.listdir(folder):
                 path = os.path.join(folder, name)
                 if os.path.isdir(path):
@@ -207,7 +207,7 @@ def _fact(path: str) -> list[Any]:
 def _begun(folder: str, facts: dict[str, Any]) -> None:
     """Keep the parts of the same call; delete those of another one."""
     path, facts = os.path.join(folder, "settings.json"), json.loads(json.dumps(facts))
-    parts = glob.glob(os.path.join(glob.escape(folder), "*.npy"))
+    parts = _parts(folder)
     with contextlib.suppress(OSError, ValueError):
         with open(path, encoding="utf-8") as file:
             if json.load(file) == facts:
@@ -220,10 +220,6 @@ def _begun(folder: str, facts: dict[str, Any]) -> None:
         json.dump(facts, file, indent=1)
 
 
-def _parts(folder: str) -> Iterator[str]:
-    """Yield the whole parts, in their order."""
-    for number in itertools.count():
-        path = part_path(folder, number)
-        if not os.path.exists(path):
-            return
-        yield path
+def _parts(folder: str) -> list[str]:
+    """Return the whole parts, in their order."""
+    return sorted(glob.glob(os.path.join(glob.escape(folder), "*.npy")))

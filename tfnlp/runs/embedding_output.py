@@ -48,7 +48,7 @@ def check_free(path: str, overwrite: bool) -> None:
 def write_output(
     kind: str,
     files: list[str],
-    parts: Iterator[str],
+    parts: list[str],
     shape: tuple[int, int],
     texts: Iterator[str],
     index: dict[str, Any],

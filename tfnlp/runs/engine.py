@@ -35,7 +35,15 @@ def use_engine(engine: str, strategy: str = "auto", tpu: str | None = None) -> s
         ImportError: for "jax", if JAX is not installed.
     """
     if "keras" in sys.modules:
-        return _imported(engine)
+        import keras
+
+        name = keras.backend.backend()
+        if engine not in ("auto", name):
+            raise ValueError(
+                f"`engine` {engine} was asked for, but Keras was imported with the backend {name}; "
+                f"set {_BACKEND}={engine} before keras or tensorflow is imported"
+            )
+        return name
     name = _choice(strategy, tpu) if engine == "auto" else engine
     if name == "jax" and importlib.util.find_spec("jax") is None:
         raise ImportError("`engine` jax needs JAX; pip install jax, on a TPU 'jax[tpu]'")
@@ -46,18 +54,6 @@ def use_engine(engine: str, strategy: str = "auto", tpu: str | None = None) -> s
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
     if name == "tensorflow" and strategy != "cpu" and has_tpu() and needs_pjrt():
         _set_pjrt_variables()
-    return name
-
-
-def _imported(engine: str) -> str:
-    import keras
-
-    name = keras.backend.backend()
-    if engine not in ("auto", name):
-        raise ValueError(
-            f"`engine` {engine} was asked for, but Keras was imported with the backend {name}; set "
-            f"{_BACKEND}={engine} before keras or tensorflow is imported"
-        )
     return name
 
 

@@ -12,13 +12,6 @@ from tfnlp.runs.class_weights import label_counts
 _MANY_LABELS = 20  # with fewer, a file of few examples is meant so
 
 
-def read_examples(
-    task: str, source: Any, config: Any, name: str, labelled: bool = True
-) -> list[Any]:
-    """Return the examples of files or Python objects; see `read_data`."""
-    return read_data(task, source, config, name, labelled).examples
-
-
 def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = True) -> Any:
     """Return the `TaskData` of files or Python objects; say how many rows were left out."""
     from tfnlp.data import examples_of
@@ -101,7 +94,7 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
     if config.folds:
         return train[: config.limit], [], config
     if config.dev is not None:
-        return train[: config.limit], read_examples(task, config.dev, config, "dev"), config
+        return train[: config.limit], read_data(task, config.dev, config, "dev").examples, config
     train = train[: config.limit]
     count = round(config.held_out * len(train))
     if not 0 < count < len(train):

@@ -1,11 +1,13 @@
 """What a fine-tuned run's `config.json` says, and how its results are shown."""
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfnlp import __version__
 from tfnlp.families.adaptation import SECTION
+from tfnlp.families.preparation import write_lines
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import crc32
 from tfnlp.runs.finetune_trainer import optimizer_of
@@ -55,6 +57,25 @@ def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[st
             "dev": crc32(work.dev),
         },
     }
+
+
+def begin(config: Any, folder: str) -> None:
+    """Check the folder of a run before it begins or goes on; with `restart` it is emptied."""
+    from tfnlp.training.run import check_run
+
+    if config.restart:
+        task_folder.delete_task(config.output)  # the table of several runs, too
+        task_folder.delete_task(folder)
+    check_run(folder, ignore=[task_folder.RESULTS])  # it is made again if it was deleted
+
+
+def write_results(folder: str, results: dict[str, Any]) -> None:
+    """Write RUN/results.json, which says that the run has ended."""
+    from tfnlp.training.run import record_files
+
+    path = os.path.join(folder, task_folder.RESULTS)
+    write_lines(path, [json.dumps(results, indent=2)])
+    record_files(folder, [task_folder.RESULTS], replace=True)
 
 
 def ended_before(folder: str, kept: Sequence[str]) -> dict[str, Any] | None:

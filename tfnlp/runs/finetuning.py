@@ -29,7 +29,7 @@ from tfnlp.runs.finetune_examples import (
     sentences_of,
     shown_source,
 )
-from tfnlp.runs.finetune_record import ended_before, run_config, shown_results
+from tfnlp.runs.finetune_record import begin, ended_before, run_config, shown_results, write_results
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
 from tfnlp.runs.folds import fold_numbers
@@ -151,12 +151,9 @@ class Finetuning:
         """
         import keras
 
-        from tfnlp.training.run import check_run, record_files, write_config
+        from tfnlp.training.run import record_files, write_config
 
-        if self.config.restart:
-            task_folder.delete_task(self.config.output)  # the table of several runs, too
-            task_folder.delete_task(folder)
-        check_run(folder, ignore=[task_folder.RESULTS])  # it is made again if it was deleted
+        begin(self.config, folder)
         settings = self._settings(folder, features)
         words = self._words()
         config = run_config(self, settings, features, seed, words is not None)
@@ -290,7 +287,6 @@ class Finetuning:
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.squad import off_the_edge
         from tfnlp.tasks.thresholds import tuned
-        from tfnlp.training.run import record_files
 
         predictions = model.predict(self.dev, prepared=dev)
         metrics = score(self.spec, self.dev, predictions)
@@ -313,9 +309,7 @@ class Finetuning:
             results["metrics"] = score(model.spec, self.dev, predictions)
         lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
-        path = os.path.join(folder, task_folder.RESULTS)
-        write_lines(path, [json.dumps(results, indent=2)])
-        record_files(folder, [task_folder.RESULTS], replace=True)
+        write_results(folder, results)
         return results
 
 

@@ -33,7 +33,9 @@ def search(config: Any, work: Any) -> dict[str, Any]:
     """
     _optuna()
     if config.restart:
-        _delete(config.output)
+        task_folder.delete_task(config.output)
+        for folder in glob.glob(os.path.join(glob.escape(config.output), "trial-*")):
+            task_folder.delete_task(folder)
         config = config.replace(restart=False)
     space, defaults = _space(config, work)
     trials = _kept(config.output, space)
@@ -168,13 +170,6 @@ def _write(output: str, space: dict[str, list], trials: list[dict[str, Any]]) ->
     os.makedirs(output, exist_ok=True)
     path = os.path.join(output, STUDY)
     write_lines(path, [json.dumps({"space": space, "trials": trials}, indent=2)])
-
-
-def _delete(output: str) -> None:
-    """Delete the trials of an earlier search and what stands for them."""
-    task_folder.delete_task(output)
-    for folder in glob.glob(os.path.join(glob.escape(output), "trial-*")):
-        task_folder.delete_task(folder)
 
 
 def _shown(trial: dict[str, Any], trials: list[dict[str, Any]], metric: str) -> str:

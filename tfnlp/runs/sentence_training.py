@@ -9,7 +9,6 @@ RUN/space.png            the dev set's vectors, before and after
 """
 
 import dataclasses
-import json
 import math
 import os
 import sys
@@ -23,14 +22,20 @@ from tfnlp import __version__
 from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
 from tfnlp.families.fitting import width
-from tfnlp.families.preparation import VOCABULARIES, write_lines
+from tfnlp.families.preparation import VOCABULARIES
 from tfnlp.families.sentences import pooled_of
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
 from tfnlp.runs.finetune_examples import read_parts, say, shown_source
-from tfnlp.runs.finetune_record import ended_before, shown_measures, training_sections
+from tfnlp.runs.finetune_record import (
+    begin,
+    ended_before,
+    shown_measures,
+    training_sections,
+    write_results,
+)
 from tfnlp.runs.finetune_spec import max_length_of
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer
 from tfnlp.runs.memory import check_batch_memory, shown_weights
@@ -87,13 +92,10 @@ class SentenceTrainingRuns:
         import keras
 
         from tfnlp import tasks
-        from tfnlp.training.run import check_run, record_files, write_config
+        from tfnlp.training.run import record_files, write_config
 
         config = self.config
-        if config.restart:
-            task_folder.delete_task(config.output)  # the table of several runs, too
-            task_folder.delete_task(folder)
-        check_run(folder, ignore=[task_folder.RESULTS])
+        begin(config, folder)
         settings = self._settings(folder)
         keras.utils.set_random_seed(seed)
         with self.strategy.scope():
@@ -265,7 +267,6 @@ class SentenceTrainingRuns:
     ) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and a picture."""
         from tfnlp.runs.sentence_picture import plot_space
-        from tfnlp.training.run import record_files
 
         vectors = self._vectors(trained)
         results = {
@@ -277,6 +278,5 @@ class SentenceTrainingRuns:
         spaces = {"before": self._before, "after": vectors}
         if can_draw(task_folder.PICTURE):
             plot_space(self.dev, spaces, os.path.join(folder, task_folder.PICTURE))
-        write_lines(os.path.join(folder, task_folder.RESULTS), [json.dumps(results, indent=2)])
-        record_files(folder, [task_folder.RESULTS], replace=True)
+        write_results(folder, results)
         return results

@@ -10,7 +10,7 @@ from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.precision import dtype_policy
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.runs import task_folder
-from tfnlp.runs.finetune_examples import read_examples, say_cut, say_labels, shown_source
+from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
 from tfnlp.runs.peft_export import export_adapters
 from tfnlp.runs.task_card import card_of_task
 from tfnlp.runs.task_checkpoint import refitted, save_checkpoint
@@ -99,7 +99,7 @@ class TaskRun:
         If they are not labelled, labels may be missing.
         """
         columns = self.with_columns(config)
-        examples = read_examples(self.task, source, columns, name, labelled=labelled)
+        examples = read_data(self.task, source, columns, name, labelled).examples
         if examples and (self.task_model.spec.reads_texts or self.task == "choose"):
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples

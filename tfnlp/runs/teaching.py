@@ -11,7 +11,7 @@ from tfnlp.families.distillation import check_without_teacher, weights_checksum
 from tfnlp.families.preparation import same_folder
 from tfnlp.files import written_whole
 from tfnlp.runs.finetune_config import FinetuneConfig
-from tfnlp.runs.finetune_examples import crc32, read_examples, shown_source
+from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
 
@@ -38,9 +38,9 @@ class Teaching:
         self.spec = self._fitted(spec, train)
         unlabelled = []
         if config.unlabelled is not None:
-            unlabelled = read_examples(
+            unlabelled = read_data(
                 spec.task, config.unlabelled, config, "unlabelled", labelled=False
-            )
+            ).examples
         self.unlabelled = [_with_some_label(self.spec, example) for example in unlabelled]
         self.examples = train + self.unlabelled
         self._soft: dict[str, np.ndarray] | None = None

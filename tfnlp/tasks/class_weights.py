@@ -23,11 +23,6 @@ def check_weights(weights: Sequence[float], size: int, scaled: bool = True) -> n
     return (found / found.min() if scaled else found).astype(np.float32)
 
 
-def weights_of(labels: Tensor, weights: np.ndarray) -> Tensor:
-    """Return the weight of each label's class: float32 `[...]` of int32 `[...]`."""
-    return ops.take(ops.convert_to_tensor(weights), labels, axis=0)
-
-
 def weighted_cross_entropy(
     logits: Tensor, labels: Tensor, weights: np.ndarray, epsilon: float = 0.0
 ) -> Tensor:

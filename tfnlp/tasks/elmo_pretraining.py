@@ -58,7 +58,9 @@ class ElmoPretraining(Task):
         ids = ops.stack([batch["forward_ids"], batch["backward_ids"]])  # [2, B, T]
         flat = ops.reshape(ids, (-1,))  # [2BT]
         if self.distinct:
-            words, places = _unique(flat)  # [N], [2BT]
+            import tensorflow as tf
+
+            words, places = tf.unique(flat)  # [N], [2BT]
             characters = ops.take(self.characters, words, axis=0)
             used = ops.any(ops.not_equal(characters, _PADDING), axis=0)  # [50]
             length = ops.sum(ops.cast(used, "int32")) + self._margin
@@ -106,10 +108,3 @@ def _constant(
     value: Callable[..., np.ndarray] | str, dtype: str, name: str, shape: tuple[int, ...]
 ) -> keras.Variable:
     return keras.Variable(value, shape=shape, dtype=dtype, trainable=False, name=name)
-
-
-def _unique(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the distinct ids `[N]` and where each of `ids` is among them; TensorFlow alone."""
-    import tensorflow as tf
-
-    return tf.unique(ids)

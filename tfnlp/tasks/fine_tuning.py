@@ -11,7 +11,6 @@ from tfnlp.tasks.class_weights import (
     binary_cross_entropy,
     check_weights,
     weighted_cross_entropy,
-    weights_of,
 )
 from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
 from tfnlp.tasks.logits import best_class, cross_entropy
@@ -136,7 +135,8 @@ class FineTuning(Task):
         """Return the weights w of the targets, float32 as `weights`."""
         if self.class_weights is None or self.kind == "label":
             return batch["weights"]
-        return batch["weights"] * weights_of(batch["labels"], self.class_weights)
+        of_classes = ops.convert_to_tensor(self.class_weights)  # [K]
+        return batch["weights"] * ops.take(of_classes, batch["labels"], axis=0)
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return numerators of the accuracies; for scores of the moments in Pearson's r."""

@@ -56,7 +56,9 @@ class KerasTask(Task):
                 f"model {model.name!r} has no weights yet: give it an Input, or call it once"
             )
         super().__init__(model)
-        self._loss, self._metrics = _unreduced(loss), dict(metrics or {})
+        found = keras.losses.get(loss)  # what `call` returns is not reduced
+        self._loss = found.call if isinstance(found, keras.losses.Loss) else found
+        self._metrics = dict(metrics or {})
         self._structure = None
 
     def as_dict(self, batch: Any) -> dict[str, Any]:
@@ -127,9 +129,3 @@ class KerasTask(Task):
         if weights is not None:
             values *= ops.cast(weights, "float32")
         return ops.sum(values)
-
-
-def _unreduced(loss: str | keras.losses.Loss | LossFunction) -> LossFunction:
-    """Return the function that gives a loss for each target."""
-    found = keras.losses.get(loss)
-    return found.call if isinstance(found, keras.losses.Loss) else found

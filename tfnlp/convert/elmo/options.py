@@ -25,10 +25,6 @@ def _whole(low: int, high: int) -> tuple[Callable[[Any], bool], str]:
     return valid, f"a whole number from {low} to {high}"
 
 
-def _is_clip(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= 1e6
-
-
 def _are_filters(value: Any) -> bool:
     return isinstance(value, list) and value != [] and all(map(_is_filter, value))
 
@@ -39,7 +35,11 @@ def _is_filter(pair: Any) -> bool:
     return 1 <= pair[0] <= MAX_CHARACTERS and 1 <= pair[1] <= _LARGEST
 
 
-_CLIP = _is_clip, "a number from 0 to 1e6, or null", None
+_CLIP = (
+    lambda value: type(value) in (int, float) and 0 <= value <= 1e6,
+    "a number from 0 to 1e6, or null",
+    None,
+)
 # key: argument, test of its value, what is expected, and bilm-tf's default if it may be absent
 _OPTIONS = {
     "lstm.dim": ("units", *_whole(1, _LARGEST)),

@@ -80,12 +80,9 @@ class ByteSource:
 
     def _fill(self, size: int) -> bool:
         """Read ahead; return whether there were more bytes."""
-        more = self._more(max(_BLOCK, size))
-        self._ahead, self._at = self._ahead[self._at :] + more, 0
-        return bool(more)
-
-    def _more(self, size: int) -> bytes:
         try:
-            return self._file.read(size)
+            more = self._file.read(max(_BLOCK, size))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{self.path} is damaged: {error}; fetch it again") from error
+        self._ahead, self._at = self._ahead[self._at :] + more, 0
+        return bool(more)

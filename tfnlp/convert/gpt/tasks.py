@@ -61,13 +61,9 @@ def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> Fine
                 f"{path} reads texts without a token before them, which tfnlp's {architecture} "
                 "needs; only classes and scores of whole texts can be read so"
             )
-        found.reader = functools.partial(_plain_reader, backbone.make_tokenizer)
+        found.reader = lambda: GPTReader(backbone.make_tokenizer(), None)
         return found
     return _with_ends(found, ends, tokenizer_path)
-
-
-def _plain_reader(make_tokenizer: Any) -> GPTReader:
-    return GPTReader(make_tokenizer(), None)
 
 
 def _ends(path: pathlib.Path) -> tuple[int, int, int] | None:
