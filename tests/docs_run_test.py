@@ -18,6 +18,12 @@ from tests.published.conftest import hub  # noqa: F401
 from tests.support import ROOT, run_python
 from tfnlp import cli
 
+# Pages of the slow tier; the others are in the long one.
+SAMPLE = (
+    "README.md", "docs/bert.md", "docs/huggingface.md", "docs/labels.md", "docs/published.md",
+    "docs/reuse.md",
+)  # fmt: skip
+
 
 def run_of(page):
     return [b for b in blocks(page) if b.language in ("bash", "python") and b.reason is None]
@@ -47,9 +53,12 @@ def ended_servers():
         server.wait()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", [p for p in PAGES if run_of(p) and p != "docs/python.md"])
+@pytest.mark.parametrize("page", [
+    pytest.param(page, marks=pytest.mark.slow if page in SAMPLE else pytest.mark.long)
+    for page in PAGES
+    if run_of(page) and page != "docs/python.md"
+])  # fmt: skip
 def test_blocks_run(page, models, made, tmp_path, monkeypatch, request):
     found = run_of(page)
     if any("hf://" in block.text for block in found):
