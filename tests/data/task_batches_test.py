@@ -120,7 +120,6 @@ def test_short_examples_do_not_share_a_batch_with_long_ones():
 def test_what_batches_by_tokens_hold(choices, pad_all):
     tokens, fixed = columns(choices)
     batches = make(choices, pad_all=pad_all)
-    assert batches.names == ["ids", "labels", "scores", "tags", "weights"]
     seen = []
     for batch, examples in batches.by_tokens():
         rows, length = batch["ids"].shape[0], batch["ids"].shape[-1]

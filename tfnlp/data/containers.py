@@ -16,19 +16,9 @@ def is_path(value: object) -> bool:
     return isinstance(value, (str, os.PathLike))
 
 
-def is_frame(value: object) -> bool:
-    """Return whether `value` is a `pandas.DataFrame`."""
-    return _is_pandas(value, "DataFrame")
-
-
 def is_series(value: object) -> bool:
     """Return whether `value` is a `pandas.Series`."""
     return _is_pandas(value, "Series")
-
-
-def is_dataset(value: object) -> bool:
-    """Return whether `value` is a `tf.data.Dataset`."""
-    return hasattr(value, "element_spec") and hasattr(value, "as_numpy_iterator")
 
 
 def _is_pandas(value: object, name: str) -> bool:
@@ -50,12 +40,12 @@ def iterate(data: object, name: str) -> tuple[object, Iterator]:
     """
     if isinstance(data, Mapping):
         rows = _rows_of_columns(dict(data), name)
-    elif is_frame(data):
+    elif _is_pandas(data, "DataFrame"):
         rows = (
             dict(zip(map(str, data.columns), row, strict=True))
             for row in data.itertuples(index=False, name=None)
         )
-    elif is_dataset(data):
+    elif hasattr(data, "element_spec") and hasattr(data, "as_numpy_iterator"):  # `tf.data`
         rows = data.as_numpy_iterator()
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
         rows = iter(data)

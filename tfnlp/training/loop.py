@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import keras
+import tensorflow as tf
 
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.monitor import Monitor
 from tfnlp.training.objective import means
 from tfnlp.training.profile import Profile
 from tfnlp.training.progress import Progress
-from tfnlp.training.summaries import Summaries
 
 if TYPE_CHECKING:
     from tfnlp.training.trainer import Trainer
@@ -74,7 +74,9 @@ class Loop:
         self.callbacks = keras.callbacks.CallbackList(
             list(callbacks), add_history=False, add_progbar=False, model=self._model
         )
-        self._summaries = Summaries(directory if chief else None)
+        self._writer = None  # of events for TensorBoard
+        if chief and directory is not None:
+            self._writer = tf.summary.create_file_writer(tf.io.gfile.join(directory, "logs"))
         self._speeds = Monitor(self._model)
         self._bar = Progress(self.first, steps, progress and chief)
 
@@ -143,8 +145,17 @@ class Loop:
         trainer.history.add(totals)
         if self._is_due(end, self.intervals.log):
             row = trainer.history.flush(end)
-            self._summaries.write("train", end, {**row, **self._speeds.row()})
+            self._summarize("train", end, {**row, **self._speeds.row()})
         return logs
+
+    def _summarize(self, group: str, step: int, logs: dict[str, float]) -> None:
+        """Write one point of each curve in `logs` for TensorBoard."""
+        if self._writer is None:
+            return
+        with self._writer.as_default(step=step):
+            for name, value in logs.items():
+                tf.summary.scalar(f"{group}/{name}", value)
+        self._writer.flush()
 
     def _evaluate(self, step: int, logs: dict[str, float]) -> None:
         """Add a row of held-out means to the history, and save the weights if they are the best."""
@@ -156,7 +167,7 @@ class Loop:
             else:
                 held_out = trainer.evaluate(self.validation)
             trainer.history.add_validation(step, held_out)
-            self._summaries.write("validation", step, held_out)
+            self._summarize("validation", step, held_out)
             self._bar.note(step, held_out)
             if trainer.directory is not None and trainer.history.best_step(self.monitor) == step:
                 trainer.save_checkpoint(best=True)

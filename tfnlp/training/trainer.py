@@ -225,7 +225,10 @@ class Trainer:
         self._check_batch(batches.batch_size)
         if self._rate is not None:
             self._settings["learning_rate"] = rate_settings(self._rate, steps)
-        with self._alone():
+        alone = contextlib.nullcontext()
+        if self.directory is not None and self.workers.chief:
+            alone = locked(self.directory, "directory")  # no other process writes there
+        with alone:
             if self._checkpoints:
                 if isinstance(data, tf.data.Dataset):
                     warnings.warn(_NO_EXACT_RESUME, stacklevel=3)
@@ -323,12 +326,6 @@ class Trainer:
                 f"{self.directory} holds a run of {self.step} steps, more than steps={steps}; "
                 "choose another directory to start a new one"
             )
-
-    def _alone(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context in which no other process writes to the directory."""
-        if self.directory is None or not self.workers.chief:
-            return contextlib.nullcontext()
-        return locked(self.directory, "directory")
 
     def _check_batch(self, size: int | None, accumulation: int | None = None) -> None:
         replicas = self.engine.replicas

@@ -116,11 +116,6 @@ class TaskBatches(LengthBuckets):
         for length, rows, real in token_batches(self._sizes, lengths, tokens, full):
             yield self._gather(length, rows, real), rows[:real]
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns of a batch."""
-        return sorted(self._specs(None))
-
     def _gather(self, length: int, rows: np.ndarray, real: int) -> dict[str, np.ndarray]:
         length = self.lengths[-1] if self.pad_all else length
         counts = np.arange(len(rows)) < real  # [B]

@@ -115,9 +115,7 @@ def _count_character_words(
 def _result(tokenizer: Tokenizer) -> tuple[list[str], Merges]:
     ids = tokenizer.get_vocab()
     merges = json.loads(tokenizer.to_str())["model"]["merges"]
-    # Older versions of `tokenizers` write a merge as one string.
-    merges = [tuple(merge.split(" ") if isinstance(merge, str) else merge) for merge in merges]
-    return [*sorted(ids, key=ids.get), END_OF_TEXT], merges
+    return [*sorted(ids, key=ids.get), END_OF_TEXT], list(map(tuple, merges))
 
 
 class _Symbols(NamedTuple):
