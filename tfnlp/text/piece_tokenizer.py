@@ -5,25 +5,23 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.text.graph_tokenizer import DENSE, PIECES, STRINGS, GraphTokenizer
 from tfnlp.text.packing import merge_words, packing_ids
 from tfnlp.text.strings import join_rows
 
-_STRINGS = tf.TensorSpec([None], tf.string)
-_PIECES = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
 _WORDS = tf.RaggedTensorSpec([None, None, None], tf.int32, ragged_rank=2)
-_DENSE = tf.TensorSpec([None, None], tf.int32)
 
 
-class PieceTokenizer(tf.__internal__.tracking.AutoTrackable):
+class PieceTokenizer(GraphTokenizer):
     """Base of `WordPieceTokenizer` and `SentencePieceTokenizer`.
 
-    A subclass defines `_encode` and calls `_set_pieces` and `_trace`.
+    A subclass defines `_encode` and calls `_set_pieces`.
     """
 
     def _set_pieces(
         self, pieces: Sequence[str], texts: Sequence[str], continues: Sequence[bool]
     ) -> None:
-        """Set the tables of pieces by id.
+        """Set the tables of pieces by id, and trace the methods.
 
         Args:
             texts: what each piece adds to a string, with the space before it.
@@ -34,37 +32,18 @@ class PieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         self._pieces = np.array([piece.encode() for piece in pieces], dtype=object)
         # On the host, where strings are and where tf.data runs.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._piece_table = tf.constant(self._pieces)  # [V]
+            self._token_table = tf.constant(self._pieces)  # [V]
             self._text_table = tf.constant(texts)  # [V]
             self.is_continuation = tf.constant(continues)  # [V]
-
-    def _trace(self) -> None:
-        """Trace the methods.
-
-        A SavedModel accepts only what was traced before, and a trace needs the object alive:
-        `WordPieceTokenizer(path).tokenize(texts)` would not be.
-        """
-        self.tokenize.get_concrete_function()
+        self._trace(PIECES, _WORDS, DENSE)
         self.tokenize_words.get_concrete_function()
-        for spec in (_PIECES, _WORDS, _DENSE):
-            self.detokenize.get_concrete_function(spec)
-            self.id_to_token.get_concrete_function(spec)
-
-    def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Return the ids of strings `[B]`, int32 ragged `[B, (pieces)]`."""
-        raise NotImplementedError
 
     @property
     def vocabulary(self) -> list[str]:
         """The pieces in the order of their ids."""
         return [piece.decode() for piece in self._pieces]
 
-    @tf.function(input_signature=[_STRINGS], autograph=False)
-    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Return the ids of strings `[B]`, int32 ragged `[B, (pieces)]`."""
-        return self._encode(strings)
-
-    @tf.function(input_signature=[_STRINGS], autograph=False)
+    @tf.function(input_signature=[STRINGS], autograph=False)
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (pieces)]`."""
         pieces = self._encode(strings)
@@ -89,11 +68,6 @@ class PieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         if pieces.shape.rank == 3:
             pieces = merge_words(pieces)
         return tf.strings.strip(join_rows(pieces))
-
-    @tf.function(autograph=False)
-    def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
-        """Return the pieces of ids int32 of any shape, strings of the same shape."""
-        return tf.ragged.map_flat_values(tf.gather, self._piece_table, ids)
 
     @tf.function(input_signature=[], autograph=False)
     def special_tokens_dict(self) -> dict[str, tf.Tensor]:

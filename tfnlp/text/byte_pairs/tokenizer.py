@@ -8,18 +8,16 @@ import tensorflow as tf
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.byte_pairs.files import FILE_NAMES, Merges, Tokens, check_bpe, read_bpe, write_bpe
+from tfnlp.text.graph_tokenizer import DENSE, PIECES, GraphTokenizer
 from tfnlp.text.strings import join_rows
 
 END_OF_TEXT = "<|endoftext|>"
 _ABSENT = "\ufffd"  # stands for ids without a token
-_STRINGS = tf.TensorSpec([None], tf.string)
-_IDS = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
-_DENSE = tf.TensorSpec([None, None], tf.int32)
 
 Vocabulary = str | os.PathLike | tuple[Sequence[str | None], Sequence[tuple[str, str]]]
 
 
-class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
+class BytePairTokenizer(GraphTokenizer):
     """Base of the tokenizers of GPT and GPT-2, see `tfnlp.text.gpt`.
 
     A subclass defines `_make`, `_encode` and `_as_text` and sets the class attributes.
@@ -60,12 +58,7 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         self.vocabulary_assets = make_assets(
             FILE_NAMES[0], lambda folder: write_bpe(folder, tokens, merges)
         )
-        # Traced here, since a SavedModel accepts only what was traced before, and since a trace
-        # needs the object alive: `GPT2Tokenizer(path).tokenize(texts)` would not be.
-        self.tokenize.get_concrete_function()
-        for spec in (_IDS, _DENSE):
-            self.detokenize.get_concrete_function(spec)
-            self.id_to_token.get_concrete_function(spec)
+        self._trace(PIECES, DENSE)
 
     @property
     def vocabulary(self) -> Tokens:
@@ -81,11 +74,6 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         """The pairs of symbols to merge, in the order they were learnt."""
         return list(self._lists()[1])
 
-    @tf.function(input_signature=[_STRINGS], autograph=False)
-    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
-        return self._encode(strings)
-
     @tf.function(autograph=False)
     def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
         """Return strings `[B]` of ids int32, ragged `[B, (tokens)]` or `[B, T]`.
@@ -93,11 +81,6 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         Special tokens, such as the one that ends texts, are left out.
         """
         return self._join(tf.ragged.map_flat_values(tf.gather, self._text_table, ids))
-
-    @tf.function(autograph=False)
-    def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
-        """Return the tokens of ids int32 of any shape, strings of the same shape."""
-        return tf.ragged.map_flat_values(tf.gather, self._token_table, ids)
 
     @tf.function(input_signature=[], autograph=False)
     def special_tokens_dict(self) -> dict[str, tf.Tensor]:
@@ -111,10 +94,6 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
 
     def _make(self, tokens: Tokens, merges: Merges) -> None:
         """Make what `_encode` needs."""
-        raise NotImplementedError
-
-    def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
         raise NotImplementedError
 
     def _as_text(self, token: str) -> bytes:

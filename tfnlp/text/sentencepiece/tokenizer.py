@@ -65,7 +65,6 @@ class SentencePieceTokenizer(PieceTokenizer):
         texts[self.mask_id] = f" {self.mask_token}"
         self._set_pieces(pieces, texts, continues)
         (self.vocabulary_asset,) = make_assets([MODEL_FILE], self.write)
-        self._trace()
 
     def write(self, folder: str | os.PathLike) -> None:
         """Write `spiece.model` into a folder."""

@@ -85,7 +85,6 @@ class WordPieceTokenizer(PieceTokenizer):
             ) from error
         self._set_pieces(tokens, list(map(_as_text, tokens)), list(map(_continues, tokens)))
         (self.vocabulary_asset,) = make_assets([VOCABULARY_FILE], self.write)
-        self._trace()
 
     def write(self, folder: str | os.PathLike) -> None:
         """Write `vocab.txt` into a folder."""
