@@ -1,10 +1,8 @@
 """`tfnlp predict MODEL`: use a model."""
 
 import argparse
-import itertools
 import json
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, config_of
@@ -121,27 +119,15 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
 
 def _examples_of_texts(loaded: Any, config: PredictTask) -> list[Any]:
     if not config.text:
-        lines = 0
-
-        def rows() -> Iterator[list[str]]:  # which are not kept beside their examples
-            nonlocal lines
-            for line in sys.stdin:
-                lines += 1
-                if line.strip():
-                    yield line.rstrip("\n").split("\t")
-
-        several = rows()
-        first = list(itertools.islice(several, 1))
-        if first:
-            loaded.suit_texts(len(first[0]))
-        spec = loaded.task_model.spec
-        examples = examples_of_texts(spec, itertools.chain(first, several))
-        if not examples:
+        lines = [line.rstrip("\n") for line in sys.stdin]
+        rows = [line.split("\t") for line in lines if line.strip()]
+        if not rows:
             raise ValueError("no text: give texts as arguments, `input` or lines on standard input")
-        if len(examples) < lines:
-            empty = lines - len(examples)
-            say("standard input", f"{empty:,} of {lines:,} lines are empty and were left out")
-        return examples
+        if len(rows) < len(lines):
+            empty = len(lines) - len(rows)
+            say("standard input", f"{empty:,} of {len(lines):,} lines are empty and were left out")
+        loaded.suit_texts(len(rows[0]))
+        return examples_of_texts(loaded.task_model.spec, rows)
     if loaded.task == "choose":
         loaded.suit_texts(len(config.text))
     spec = loaded.task_model.spec

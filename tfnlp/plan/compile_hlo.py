@@ -5,6 +5,9 @@ path), `topology` ("v5e:1x1"), `options` of the topology, and `program`, the pat
 compiled program to, as text. The program runs on as many devices of the topology as it says that
 it has partitions. RESULT is written as JSON: the dict of `_figures`, or `error`, the compiler's
 message.
+
+The compiler is reached through internals of jax: its public compile-only interface takes programs
+that jax has traced itself.
 """
 
 import json
@@ -12,6 +15,13 @@ import pathlib
 import sys
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+from jax._src import compiler
+from jax._src.interpreters import mlir
+from jax.experimental import topologies
+from jaxlib import xla_client
+from jaxlib.mlir import ir
 
 
 def main(request_path: str, result_path: str) -> None:
@@ -27,14 +37,6 @@ def main(request_path: str, result_path: str) -> None:
 def _compile(
     stablehlo: str, topology: str, options: Mapping[str, Any], program: str
 ) -> dict[str, dict[str, float]]:
-    # jax's public compile-only interface takes programs that jax has traced itself.
-    import numpy as np
-    from jax._src import compiler
-    from jax._src.interpreters import mlir
-    from jax.experimental import topologies
-    from jaxlib import xla_client
-    from jaxlib.mlir import ir
-
     chips = topologies.get_topology_desc(platform="tpu", topology_name=topology, **options)
     with mlir.make_ir_context():
         module = ir.Module.parse(pathlib.Path(stablehlo).read_text())

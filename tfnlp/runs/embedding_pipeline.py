@@ -17,7 +17,7 @@ import apache_beam as beam
 import numpy as np
 from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
 
-from tfnlp.data.shards.folder import FAULT, WORK, Folder
+from tfnlp.data.shards.folder import WORK, Folder
 from tfnlp.data.shards.runner import Progress
 from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
@@ -59,9 +59,7 @@ class PartHandler(ModelHandler):
                 note = f"{WORK}/{number:06d}.json"
                 Folder(self.folder).write(note, str(len(texts)).encode())
             except (ValueError, OSError) as error:
-                kind = "ValueError" if isinstance(error, ValueError) else "OSError"
-                fault = {"kind": kind, "message": str(error)}
-                Folder(self.folder).write(FAULT, json.dumps(fault).encode())
+                Folder(self.folder).keep_error(error)
                 raise
             yield PredictionResult(number, len(texts))
 

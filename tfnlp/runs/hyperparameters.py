@@ -16,7 +16,6 @@ from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_search
 from tfnlp.runs import task_folder
-from tfnlp.runs.devices import check_batch
 from tfnlp.runs.several import trials_table, write_runs
 
 STUDY, PICTURE = "study.json", "search.png"
@@ -93,7 +92,8 @@ def _space(config: Any, work: Any) -> tuple[dict[str, list], dict[str, Any]]:
     """Return the numbers that are searched, with their ranges or choices, and the defaults."""
     defaults = work.defaults()
     rate, size, epochs = (defaults[n] for n in ("learning_rate", "batch_size", "epochs"))
-    sizes = [n for n in (size // 2, size, 2 * size) if n and _divides(config, work.strategy, n)]
+    parts = work.strategy.num_replicas_in_sync * (config.accumulation or 1)
+    sizes = [n for n in (size // 2, size, 2 * size) if n and n % parts == 0]
     fewest, most = max(1, round(epochs * 2 / 3)), round(epochs * 4 / 3)
     space = {
         "learning_rate": [rate / _FACTOR, rate * _FACTOR],
@@ -108,14 +108,6 @@ def _space(config: Any, work: Any) -> tuple[dict[str, list], dict[str, Any]]:
             "`search` has nothing to search: `learning_rate`, `batch_size` and `epochs` are given"
         )
     return space, {**defaults, "epochs": float(epochs)}
-
-
-def _divides(config: Any, strategy: Any, size: int) -> bool:
-    try:
-        check_batch(config.replace(batch_size=size), strategy)
-    except ValueError:
-        return False
-    return True
 
 
 def _first(space: dict[str, list], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,10 @@
 import os
 from typing import Any
 
+import tensorflow as tf
+
+from tfnlp.hub.loading.saved_model import load_module
+
 
 class Module:
     """A SavedModel that is called and not trained on.
@@ -16,8 +20,6 @@ class Module:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        from tfnlp.hub.loading.saved_model import load_module
-
         self.path = os.fspath(path)
         self.module = load_module(path)
 
@@ -34,8 +36,6 @@ class Module:
         Raises:
             ValueError: if the module takes something else; `tfnlp.inspect` says what.
         """
-        import tensorflow as tf
-
         given = named if inputs is None else inputs
         if isinstance(given, dict):
             given = {name: tf.convert_to_tensor(value) for name, value in given.items()}

@@ -22,6 +22,7 @@ from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.families.sentence_runs import reader_of
 from tfnlp.families.sentences import encoder_and_length
+from tfnlp.hub.modules.search import export_search
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -146,8 +147,6 @@ class Index:
             ValueError: for a model without a network of tokens.
             OSError: if it can't be written, or is there already without `overwrite`.
         """
-        from tfnlp.hub.modules.search import export_search
-
         loaded = self.model
         if loaded.encoder is None or loaded.saved or loaded.family.fitting.fine_tuned is None:
             raise ValueError(

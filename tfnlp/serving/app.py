@@ -4,6 +4,8 @@ import asyncio
 import pathlib
 from typing import Any
 
+import tensorflow as tf
+
 from tfnlp.extras import needed
 from tfnlp.serving.batching import Batcher, Closed, Overloaded
 from tfnlp.serving.config import ServeConfig
@@ -92,8 +94,6 @@ async def _body(request: Any, most: int) -> bytes:
 
 async def _computed(batcher: Batcher, key: Any, rows: list[Any], count: int) -> list[Any]:
     """Return the results of rows, or refuse with what the module says."""
-    import tensorflow as tf
-
     try:
         return await asyncio.wrap_future(batcher.submit(key, rows, count))
     except (Overloaded, Closed) as error:

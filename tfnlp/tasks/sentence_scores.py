@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from tfnlp.tasks.metrics import regression
 
@@ -42,8 +43,6 @@ def score_sentences(examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) 
     cosines = np.sum(u * v, 1)
     labels = [example.label for example in examples]
     if isinstance(label, str):
-        from sklearn.metrics import roc_auc_score
-
         right = [name == "entailment" for name in labels]
         if len(set(right)) < 2:
             raise ValueError(

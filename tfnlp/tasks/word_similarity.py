@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
+from scipy import stats
 
 from tfnlp.text.words.vectors import WordVectors, unit
 
@@ -80,15 +81,11 @@ def _correct(table: np.ndarray, same: np.ndarray, first: np.ndarray, questions: 
     correct, step = 0, max(1, _SCORES // len(table))
     rows_of = np.argsort(same, kind="stable")  # rows by spelling
     begins = np.searchsorted(same[rows_of], np.arange(len(first) + 1))
-    single = len(first) == len(table)
     for start in range(0, len(questions), step):
         block = questions[start : start + step]
         a, b, c = (table[first[block[:, i]]] for i in range(3))  # [Q, D]
         scores = (b - a + c) @ table.T  # [Q, V]
         for i in range(3):
-            if single:
-                scores[np.arange(len(block)), first[block[:, i]]] = -np.inf
-                continue
             for row, spelling in zip(scores, block[:, i], strict=True):
                 row[rows_of[begins[spelling] : begins[spelling + 1]]] = -np.inf
         correct += int(np.sum(same[scores.argmax(1)] == block[:, 3]))
@@ -122,8 +119,6 @@ def rate_pairs(vectors: WordVectors, pairs: list[tuple[str, str, float]]) -> Cor
         vectors: the words, most frequent first.
         pairs: see `tfnlp.data.read_similarities`.
     """
-    import scipy.stats  # slow to import, and not needed by most users of `tfnlp.tasks`
-
     index = {}
     for row, word in enumerate(vectors.words):
         index.setdefault(word.upper(), row)
@@ -135,7 +130,7 @@ def rate_pairs(vectors: WordVectors, pairs: list[tuple[str, str, float]]) -> Cor
             cosines.append(float(unit(found[0]) @ unit(found[1])))
     spearman = float("nan")
     if len(given) > 1 and len(set(given)) > 1 and len(set(cosines)) > 1:
-        spearman = float(scipy.stats.spearmanr(given, cosines).statistic)
+        spearman = float(stats.spearmanr(given, cosines).statistic)
     return Correlation(spearman, len(given), len(pairs))
 
 

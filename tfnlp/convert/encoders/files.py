@@ -119,10 +119,6 @@ class TensorNames:
                 name = name.removesuffix(old) + new
         return None if self.buffers.fullmatch(name) else name
 
-    def of_heads(self) -> tuple[str, ...]:
-        """Return the beginnings of the names of all heads."""
-        return tuple(name for names in self.heads.values() for name in names)
-
 
 def heads_like_the_encoder(
     make: Callable[..., keras.Model],

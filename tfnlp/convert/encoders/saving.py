@@ -36,7 +36,7 @@ def encoder_tensors(
     tensors = tensors_from_weights(form.rows(config, frozenset(heads)), model)
     if not heads:
         return tensors
-    outside = form.of_heads()
+    outside = tuple(name for names in form.heads.values() for name in names)
     return {
         name if name.startswith(outside) else form.base + name: array
         for name, array in tensors.items()

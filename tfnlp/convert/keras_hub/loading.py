@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.formats.tensors import reason
 from tfnlp.convert.keras_hub.counterpart import Counterpart, library
 from tfnlp.convert.keras_hub.families import counterpart
 from tfnlp.convert.mapping import assign, stored_shapes, weights_from_tensors
@@ -66,7 +67,7 @@ def read_preset(name: str | os.PathLike, dtype: Any = None) -> tuple[str, Pretra
     try:
         model, tokenizer = _from_preset(keras_hub, name, dtype)
     except Exception as error:  # of keras-hub, h5py, json or a download
-        raise ValueError(f"keras-hub can't load {shown(name)}: {_one_line(error)}") from error
+        raise ValueError(f"keras-hub can't load {shown(name)}: {reason(error)}") from error
     backbone = getattr(model, "backbone", model)
     part = counterpart(type(backbone).__name__, name)
     loaded = _converted(part, model, backbone, tokenizer, dtype)
@@ -146,8 +147,3 @@ def _copy(
         rows, lambda name: np.asarray(variables[name].numpy()).reshape(shapes[name])
     )
     assign(target, weights | part.read(variables))
-
-
-def _one_line(error: Exception) -> str:
-    line = " ".join(str(error).split())
-    return line[:300] if line else type(error).__name__

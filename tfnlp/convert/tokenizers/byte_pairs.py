@@ -57,7 +57,7 @@ def _tokenizer(make: Callable[..., Any], path: pathlib.Path, vocab_size: int) ->
 def _read_json(path: pathlib.Path) -> tuple[Tokens, Merges]:
     found = read_tokenizer_json(path)
     found.check_kind("BPE", "this model")
-    if found.ends_words:
+    if found.model.get("end_of_word_suffix") == "</w>":  # as in GPT
         found.check_words()
     else:
         found.check_bytes()

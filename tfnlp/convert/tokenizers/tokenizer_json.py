@@ -114,11 +114,6 @@ class TokenizerJson:
                 found += ids if isinstance(ids, list) else [-1]
         return found
 
-    @property
-    def ends_words(self) -> bool:
-        """Whether the last symbol of a word ends in `</w>`, as in GPT."""
-        return self.model.get("end_of_word_suffix") == "</w>"
-
     def merges(self) -> list[tuple[str, str]]:
         """Return the merges of a BPE."""
         found = []

@@ -54,6 +54,11 @@ class Folder:
         path = self.path(folder) if folder else self.root
         return tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
 
+    def keep_error(self, error: ValueError | OSError) -> None:
+        """Write an error of the input, for the process that waits for a pipeline."""
+        kind = "ValueError" if isinstance(error, ValueError) else "OSError"
+        self.write(FAULT, json.dumps({"kind": kind, "message": str(error)}).encode())
+
     def write(self, name: str, data: bytes) -> None:
         """Write a file whole or not at all."""
         with written_whole(self.path(name)) as temporary:

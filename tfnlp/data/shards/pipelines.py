@@ -11,7 +11,6 @@ finished work of a killed run is kept. Workers exchange only names and the rows 
 """
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ import apache_beam as beam
 import numpy as np
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.shards.folder import FAULT, HELD_OUT, Folder, shard_name
+from tfnlp.data.shards.folder import HELD_OUT, Folder, shard_name
 from tfnlp.data.shards.pieces import (
     Table,
     chunks,
@@ -52,9 +51,7 @@ class Work(beam.DoFn):
         try:
             yield from self.work(element)
         except (ValueError, OSError) as error:
-            kind = "ValueError" if isinstance(error, ValueError) else "OSError"
-            fault = {"kind": kind, "message": str(error)}
-            self.folder.write(FAULT, json.dumps(fault).encode())
+            self.folder.keep_error(error)
             raise
 
 
