@@ -16,10 +16,13 @@ import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import keras
+
 from tfnlp.plan.chips import Topology
 from tfnlp.plan.compiler import compile_target, compiler_versions
 from tfnlp.plan.presets import Preset
 from tfnlp.plan.processes import run_module
+from tfnlp.plan.recipes import step_settings
 
 if TYPE_CHECKING:
     from tfnlp.training.engines.jax import JaxEngine
@@ -87,9 +90,7 @@ def planned_engine(preset: Preset, devices: JaxDevices) -> tuple[JaxEngine, dict
     `preset` has the rows of all devices, which need not be there.
     """
     import jax
-    import keras
 
-    from tfnlp.plan.recipes import step_settings
     from tfnlp.training.engines.jax import JaxEngine
 
     # Variables made in it know their shapes; their values are never computed.

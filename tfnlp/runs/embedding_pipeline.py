@@ -21,6 +21,7 @@ from tfnlp.data.shards.folder import WORK, Folder
 from tfnlp.data.shards.runner import Progress
 from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
+from tfnlp.runs.embedding import part_path, sentence_function
 from tfnlp.runs.examples import runner_of
 
 
@@ -35,8 +36,6 @@ class PartHandler(ModelHandler):
 
     def load_model(self) -> Any:
         """Return the function of strings to vectors."""
-        from tfnlp.runs.embedding import sentence_function
-
         return sentence_function(self.model, self.settings, self.dtype)
 
     def run_inference(
@@ -46,8 +45,6 @@ class PartHandler(ModelHandler):
         inference_args: dict[str, Any] | None = None,
     ) -> Iterator[PredictionResult]:
         """Yield the number of texts of each part."""
-        from tfnlp.runs.embedding import part_path
-
         for number in batch:
             try:
                 with open(_texts_path(self.folder, number), encoding="utf-8") as file:
@@ -77,8 +74,6 @@ def run_pipeline(
     size: int,
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
-    from tfnlp.runs.embedding import part_path, sentence_function
-
     runner = runner_of(config)
     # Loaded here too: so what is wrong with the model is said before workers start.
     width = len(sentence_function(config.model, settings, dtype)([""])[0])

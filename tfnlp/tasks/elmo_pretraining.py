@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
+import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers.types import Tensor
@@ -58,8 +59,6 @@ class ElmoPretraining(Task):
         ids = ops.stack([batch["forward_ids"], batch["backward_ids"]])  # [2, B, T]
         flat = ops.reshape(ids, (-1,))  # [2BT]
         if self.distinct:
-            import tensorflow as tf
-
             words, places = tf.unique(flat)  # [N], [2BT]
             characters = ops.take(self.characters, words, axis=0)
             used = ops.any(ops.not_equal(characters, _PADDING), axis=0)  # [50]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
@@ -35,8 +36,6 @@ def smoothed_cross_entropy(logits: Tensor, ids: Tensor, epsilon: float = 0.1) ->
 
 def _in_place(z: Tensor, ids: Tensor, epsilon: float) -> Tensor:
     """Return what `cross_entropy_of_rows` returns, with TensorFlow's kernels."""
-    import tensorflow as tf
-
     size = z.shape[-1]
 
     @tf.custom_gradient

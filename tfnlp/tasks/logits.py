@@ -1,6 +1,7 @@
 """Cross-entropy and the best class of logits, on any backend of Keras."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
@@ -28,8 +29,6 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> Tensor:
 def best_class(logits: Tensor) -> Tensor:
     """Return the first v with the largest `z_v` of logits `[..., V]`, int32 `[...]`."""
     if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
         # Keras's `argmax` first makes three passes over the logits, to tell -0.0 from 0.0.
         return tf.argmax(logits, axis=-1, output_type="int32")
     if keras.backend.backend() == "jax":

@@ -19,20 +19,9 @@ from tfnlp.models import gpt
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.lines import shown
 
-SIZES = {
-    "vocab_size": "vocab_size",
-    "n_positions": "max_positions",
-    "n_embd": "hidden_size",
-    "n_layer": "num_layers",
-    "n_head": "num_heads",
-}
-OPENAI_SIZES = {
-    "n_vocab": "vocab_size",
-    "n_ctx": "max_positions",
-    "n_embd": "hidden_size",
-    "n_layer": "num_layers",
-    "n_head": "num_heads",
-}
+_SAME = {"n_embd": "hidden_size", "n_layer": "num_layers", "n_head": "num_heads"}
+SIZES = {"vocab_size": "vocab_size", "n_positions": "max_positions", **_SAME}
+OPENAI_SIZES = {"n_vocab": "vocab_size", "n_ctx": "max_positions", **_SAME}
 # name in the file: argument, default, lower and upper limit (the upper one excluded)
 NUMBERS = {
     "resid_pdrop": ("dropout", 0.1, 0.0, 1.0),

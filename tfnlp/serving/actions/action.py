@@ -73,11 +73,4 @@ class Action:
 
     def described(self) -> Row:
         """Return all but the functions, for the page."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "button": self.button,
-            "help": self.help,
-            "fields": [asdict(field) for field in self.fields],
-            "options": [asdict(option) for option in self.options],
-        }
+        return {name: x for name, x in asdict(self).items() if name not in ("run", "check")}
