@@ -73,7 +73,6 @@ def _weights(models: Sequence[Any]) -> list[Any]:
 
 
 def _call(folder: str, request: dict[str, Any]) -> Any:
-    """Start the process; return its answer."""
     try:
         with open(os.path.join(folder, "request.pickle"), "wb") as file:
             pickle.dump(request, file)

@@ -195,7 +195,6 @@ def _is_at(path: str, file: IO[bytes]) -> bool:
 
 
 def _record() -> bytes:
-    """Return who and where this process is, as JSON."""
     now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
     who = {"pid": os.getpid(), "host": socket.gethostname(), "since": now, "place": place()}
     return json.dumps(who).encode() + b"\n"

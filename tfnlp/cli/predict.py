@@ -70,7 +70,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _search(config: SearchConfig) -> None:
-    """Print the texts that are found, the best first."""
     from tfnlp.runs.search_index import Index, is_index
 
     if not is_index(config.index):

@@ -99,8 +99,6 @@ def write_merged(folder: str, base: str, directory: str) -> None:
 
 
 class _Adapter:
-    """The files of a folder of adapters."""
-
     def __init__(self, folder: str) -> None:
         place = pathlib.Path(folder)
         self.path = place / CONFIG

@@ -83,11 +83,9 @@ def compile_for(
 ) -> Compiled:
     """Compile `stablehlo` for one device of `chip`, or for all devices of a topology.
 
-    Args:
-        topology: the devices that a program of several partitions runs on; None: one device.
-        cache: folder of earlier results and compiled programs; None: neither read nor written.
-        time_limit: seconds after which the compiler is stopped.
-        keep: file to write the compiled program to.
+    `cache` is the folder of earlier results and compiled programs, None if they are neither read
+    nor written. The compiler is stopped after `time_limit` seconds; `keep` is a file to write the
+    compiled program to.
     """
     versions = compiler_versions()
     entry = None

@@ -83,8 +83,6 @@ def program_costs(text: str) -> dict[str, int]:
 
 
 class _Costs:
-    """Costs of the computations of a program."""
-
     def __init__(self, computations: dict[str, Computation]) -> None:
         self.computations = computations
 
@@ -279,7 +277,6 @@ def _closing(text: str, start: int) -> int:
 
 
 def _arrays(shape: str) -> list[str]:
-    """Return the array shapes in a shape that may be a tuple."""
     return [match[0] for match in _ARRAY.finditer(shape)]
 
 

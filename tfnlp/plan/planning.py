@@ -44,8 +44,6 @@ def make_plan(config: PlanConfig) -> dict[str, Any]:
 
 
 class _Planner:
-    """Plans of one engine."""
-
     def __init__(self, config: PlanConfig, engine: str) -> None:
         self.config, self.engine = config, engine
         self.topology = parse_topology(config.topology)

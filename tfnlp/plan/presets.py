@@ -40,10 +40,6 @@ class Preset:
         remat: What is computed again in the backward pass.
         lora: Rank of low-rank updates, which are trained alone; None: all weights are trained.
         sizes: Arguments of the encoder; None: the published.
-
-    Raises:
-        ValueError: for a length that the model has no positions for, or an option of another
-            family.
     """
 
     name: str

@@ -47,7 +47,6 @@ def comparison(result: Figures) -> list[str]:
 
 
 def _how(result: Figures) -> Iterator[str]:
-    """Yield what makes a step fit."""
     if result["accumulation"] > 1:
         yield f"in {result['accumulation']} micro-batches"
     if result["remat"] != "none":
@@ -66,7 +65,6 @@ def _less(pair: list[Figures], name: str, text: Callable[[float], str]) -> str:
 
 
 def _plan(config: PlanConfig, result: Figures) -> str:
-    """Return the text of one engine's plan."""
     lines = []
     if "largest" in result:
         largest = result["largest"]

@@ -17,14 +17,8 @@ def largest_fitting(
 
     The memory of a step is nearly linear in the batch, so every result, also that of a batch which
     does not fit, improves the guess. At the end one batch was compiled and fits, and the next
-    larger one was compiled and does not.
-
-    Args:
-        needed: function of the batch that returns `(fits, bytes)`.
-        sizes: ascending.
-        guess: near the first to try.
-        fixed: bytes that do not depend on the batch, roughly.
-        usable: bytes that are available, roughly.
+    larger one was compiled and does not. The first is near `guess`; `fixed` are about the bytes
+    that do not depend on the batch, `usable` about those that are available.
     """
     known = {}
     low, high = -1, len(sizes)  # places in `sizes`: fits, does not

@@ -44,12 +44,6 @@ def fetch(name: str, choose: Choose) -> Fetched:
         name: `hf://...` or `kaggle://...`.
         choose: Which files of a repository on Hugging Face are needed; may raise an error before
             anything large is downloaded. Kaggle's models are downloaded as a whole.
-
-    Raises:
-        ImportError: if the library that downloads is not installed.
-        ValueError: if the name is not complete, or `choose` refuses the repository.
-        FileNotFoundError: if there is no such model or revision.
-        OSError: if it can't be downloaded or written.
     """
     if name.startswith(HUGGINGFACE):
         from tfnlp.published.huggingface import download

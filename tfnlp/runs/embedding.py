@@ -110,7 +110,6 @@ def _settings(config: EmbedConfig) -> dict[str, Any]:
 
 
 def _of_index(config: EmbedConfig) -> dict[str, Any]:
-    """Return what an index says of its vectors."""
     model = config.model
     if isinstance(model, str) and os.path.exists(model):
         model = os.path.abspath(model)
@@ -179,7 +178,6 @@ def _facts(config: EmbedConfig, paths: list[str]) -> dict[str, Any]:
 
 
 def _checksum(loaded: Any) -> int:
-    """Return a checksum of the weights of a model in memory."""
     if loaded.encoder is None:
         arrays = [] if loaded.word_vectors is None else [loaded.word_vectors.vectors]
     else:

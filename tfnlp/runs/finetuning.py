@@ -46,10 +46,6 @@ from tfnlp.runs.teaching import Teaching, check_teacher, forget
 def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
     """Train each combination of features and seed that a config asks for.
 
-    Args:
-        task: One of `TASKS`.
-        config: Checked.
-
     Returns:
         `(results, dev examples)`: results are a dict of "metrics" of the best run, "metric", the
         measure that chose it, "folder", its folder, and of several runs "runs", the measures of
@@ -341,7 +337,6 @@ def _training_batches(
 
 
 def _shown_size(settings: dict[str, Any], batches: Any) -> str:
-    """Return the size of a batch as text."""
     if "pack" in settings:
         return f"{batches.batch_size} rows of {batches.length} tokens"
     if "batch_tokens" in settings:

@@ -119,7 +119,6 @@ def _first(space: dict[str, list], defaults: dict[str, Any]) -> dict[str, Any]:
 
 
 def _suggested(trials: list[dict[str, Any]], space: dict[str, list], seed: int) -> dict[str, Any]:
-    """Return what Optuna wants to try after some trials."""
     optuna = _optuna()
     kinds = optuna.distributions
     ranges = {
@@ -145,7 +144,6 @@ def _suggested(trials: list[dict[str, Any]], space: dict[str, list], seed: int) 
 
 
 def _kept(output: str, space: dict[str, list]) -> list[dict[str, Any]]:
-    """Return the trials of an earlier call."""
     path = os.path.join(output, STUDY)
     kept = task_folder.read_json(path)
     if kept is None:

@@ -230,7 +230,6 @@ class SentenceTrainingRuns:
         return {name: part for name, part in found.items() if part is not None}
 
     def _pretrained(self, encoder: Any, arguments: dict[str, Any]) -> Any:
-        """Return the model that is trained as what `tfnlp.load` returns."""
         from tfnlp.convert.sentence_transformers import SentenceSettings
 
         made = self.sentences

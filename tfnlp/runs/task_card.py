@@ -83,7 +83,6 @@ def card_of_task(run: TaskRun) -> Card:
 
 
 def _shown(metrics: dict[str, Any]) -> dict[str, float]:
-    """Return the measures but for those of single labels."""
     return {k: v for k, v in metrics.items() if isinstance(v, float | int) and "/" not in k}
 
 

@@ -161,7 +161,6 @@ def _with_some_label(spec: Any, example: Any) -> Any:
 
 
 def _read(path: str) -> dict[str, np.ndarray]:
-    """Return the arrays of a file."""
     try:
         with np.load(path, allow_pickle=False) as found:
             return dict(found)  # a ZIP archive, which has checksums

@@ -119,7 +119,6 @@ class Batcher:
 
 
 def _answer(batch: list[_Request], computed: Run) -> None:
-    """Set the results of requests, or their errors."""
     batch = [request for request in batch if request.future.set_running_or_notify_cancel()]
     if not batch:
         return

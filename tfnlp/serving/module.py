@@ -23,14 +23,7 @@ _ALONE = "Neighbours need the folder with `model` and `preprocessor` in it."
 
 @dataclass
 class ServedModule:
-    """What is served.
-
-    Attributes:
-        path: as given.
-        actions: by name.
-        card: title, summary and facts of its README.md.
-        notes: sentences about what it can't do, and what to do about it.
-    """
+    """What is served: actions by name, what its README.md says, and what it can't do."""
 
     path: str
     actions: dict[str, Action]

@@ -49,8 +49,6 @@ def serve(config: ServeConfig) -> None:
 
 
 def _run(server: Any, listening: socket.socket) -> None:
-    """Run until a signal."""
-
     def stop(number: int, frame: Any) -> None:
         server.should_exit = True
 

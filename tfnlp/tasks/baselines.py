@@ -12,12 +12,7 @@ _LONGEST = 24  # characters of a label
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """What a guess that reads no text reaches.
-
-    Attributes:
-        value: of the measure.
-        guess: in words, such as "always 'positive'".
-    """
+    """What a guess that reads no text reaches; it is told in words, such as "always 'positive'"."""
 
     value: float
     guess: str

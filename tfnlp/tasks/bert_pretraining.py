@@ -77,7 +77,6 @@ class BertPretraining(Task):
         return hits
 
     def _masked_sums(self, batch: Batch, outputs: Batch) -> tuple[Tensor, Tensor]:
-        """Return the masked LM's sum of losses and its hits."""
         if "mlm_sums" in outputs:
             return outputs["mlm_sums"]
         ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]

@@ -27,9 +27,6 @@ def corpus_bleu(translations: Sequence[str], references: Sequence[str]) -> tuple
     `BLEU = 100 min(1, exp(1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)` over the corpus, p_n the share of
     n-grams of the translations that the references have, c and r the lengths of both (Papineni et
     al. 2002), with mteval's tokens ("13a") and case-sensitive (Post 2018).
-
-    Raises:
-        ImportError: without sacrebleu.
     """
     metric = sacrebleu().BLEU()
     score = metric.corpus_score(list(translations), [list(references)])
@@ -44,11 +41,8 @@ def bleu_by_length(
 ) -> list[LengthScore]:
     """Return BLEU of sentences grouped by the length of their sources in words.
 
-    Args:
-        sources: what was translated.
-        translations, references: one for each source.
-        groups: number of groups at most, each with about as many sentences; sources of one length
-            are in one group.
+    There are at most so many groups, each with about as many sentences; sources of one length are
+    in one group.
     """
     lengths = [len(source.split()) for source in sources]
     ordered = sorted(lengths)

@@ -320,14 +320,9 @@ def decode_answers(
     words: tuple[tf.Tensor, tf.Tensor],
     spec: TaskSpec,
 ) -> Tensors:
-    """Return the answers to questions from the spans of their windows, see `answers`.
+    """Return the answers to questions from the spans of their windows.
 
-    Args:
-        candidates: from `span_candidates`, over N windows.
-        window_row: int32 `[N]`, ascending, the question of a window.
-        contexts: strings `[B]`.
-        words: `(starts, ends)`, int64 `[W]`, the bytes of the words, see `TaskEncoder.questions`.
-        spec: the task.
+    See `best_spans` and `answers`; `words` are `(starts, ends)`.
     """
     spans = best_spans(candidates, window_row, tf.size(contexts))
     return answers(spans, contexts, *words, spec.unanswerable, spec.threshold)

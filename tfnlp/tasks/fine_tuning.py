@@ -179,7 +179,6 @@ class FineTuning(Task):
         return self.crf.decode(logits, ops.greater(batch["weights"], 0))[0]
 
     def _pairs(self, batch: Batch, outputs: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Return logits with their labels."""
         if self.kind == "span":
             return [
                 (outputs[f"{end}_logits"], batch[f"{end}_positions"]) for end in ("start", "end")

@@ -21,18 +21,13 @@ def forward(model: keras.Model, names: Iterable[str]) -> "_InTensorflow | _InJax
 
     TensorFlow traces it once, JAX compiles it once for each shape of a batch. It uses the weights
     at the time of each call, or those that its method `weights()` returned, as its second argument:
-    of a bfloat16 model they are cast then, not in each call.
-
-    Args:
-        model: a Keras model whose inputs and outputs are dicts; an output may be a list.
-        names: outputs that are wanted.
+    of a bfloat16 model they are cast then, not in each call. The inputs and outputs of the model
+    are dicts; an output may be a list.
     """
     return (_InJax if is_compiled() else _InTensorflow)(model, list(names))
 
 
 class _InTensorflow:
-    """`forward` in TensorFlow."""
-
     def __init__(self, model: keras.Model, names: list[str]) -> None:
         # One graph serves all lengths.
         specs = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in model.input.items()}
@@ -64,8 +59,6 @@ class _InTensorflow:
 
 
 class _InJax:
-    """`forward` in JAX."""
-
     def __init__(self, model: keras.Model, names: list[str]) -> None:
         import jax
 

@@ -107,12 +107,6 @@ def regression(scores: Iterable[float], predicted: Iterable[float]) -> dict[str,
     """Return Pearson and Spearman correlation and the mean squared error.
 
     A correlation is 0 where it is undefined, because all scores or all predictions are equal.
-
-    Args:
-        scores, predicted: numbers, one an example.
-
-    Returns:
-        dict of floats: `pearson`, `spearman`, `mse`.
     """
     scores = np.asarray(list(scores), np.float64)
     predicted = np.asarray(list(predicted), np.float64)
@@ -129,14 +123,8 @@ def tagging(
 ) -> dict[str, float]:
     """Return accuracy over words and, for tags of entities, precision, recall and F1 of entities.
 
-    An entity counts when both its ends and its type are right; see `tfnlp.tasks.entities`.
-
-    Args:
-        tags, predicted: one list of strings a sentence.
-        bio: whether tags mark entities; None: as `is_bio` finds in `tags`.
-
-    Returns:
-        dict of floats: `accuracy` [, `precision`, `recall`, `f1`].
+    An entity counts when both its ends and its type are right; see `tfnlp.tasks.entities`. `bio`
+    says whether tags mark entities; None: as `is_bio` finds in `tags`.
     """
     tags, predicted = [list(t) for t in tags], [list(t) for t in predicted]
     flat = [tag for sentence in tags for tag in sentence]

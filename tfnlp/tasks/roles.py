@@ -14,10 +14,7 @@ Role = tuple[str, int, int]
 def roles(tags: Sequence[str], bio: bool) -> set[Role]:
     """Return the roles of one predicate as `(role, start, end)`, `end` exclusive.
 
-    Args:
-        tags: of the words of the sentence.
-        bio: whether they are BIO tags of spans; else each word with a role is one, the head of an
-            argument.
+    Without BIO tags of spans each word with a role is one, the head of an argument.
     """
     if bio:
         found = entities(tags)

@@ -100,9 +100,7 @@ class Task:
 def without_padding(batch: Batch, names: Collection[str]) -> Batch:
     """Return a batch without positions at its end that are padding in all of its rows.
 
-    Args:
-        batch: with `input_mask` `[B, ..., T]`.
-        names: of the entries whose last axis is T.
+    It has `input_mask` `[B, ..., T]`; `names` are those of the entries whose last axis is T.
     """
     mask = batch["input_mask"]
     places = ops.arange(1, ops.shape(mask)[-1] + 1, dtype="int32")

@@ -79,7 +79,6 @@ def _measure(source: ByteSource) -> tuple[int, int]:
 
 
 def _row(path: str, number: int, line: bytes, size: int) -> tuple[str, np.ndarray]:
-    """Return the word and the numbers of a line."""
     word, _, numbers = line.partition(b" ")
     values = _numbers(numbers)
     if values is None or len(values) != size:

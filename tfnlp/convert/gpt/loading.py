@@ -111,7 +111,6 @@ def load_gpt(
 
 
 def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
-    """Read OpenAI's GPT."""
     tensors = openai_gpt1.open_pieces(folder)
     config = openai_gpt1.read_sizes(folder, tensors)
     names = table_names(tensors, str, ignore)

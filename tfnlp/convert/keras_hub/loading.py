@@ -99,7 +99,6 @@ def preset_class(folder: str | os.PathLike, file: str = "config.json") -> str | 
 
 
 def _from_preset(keras_hub: ModuleType, name: str, dtype: Any) -> tuple[keras.Model, Any]:
-    """Return the model and the tokenizer (or None) of a preset."""
     options = {} if dtype is None else {"dtype": dtype}
     stated = preset_class(name, "task.json")
     backbone = preset_class(name)
@@ -140,7 +139,6 @@ def _converted(
 def _copy(
     part: Counterpart, rows: dict[str, Any], source: keras.Model, target: keras.Model
 ) -> None:
-    """Set the weights of `target` to those of a model of keras-hub."""
     variables = {variable.path: variable for variable in source.weights}
     shapes = stored_shapes(rows, {weight.path: tuple(weight.shape) for weight in target.weights})
     weights = weights_from_tensors(

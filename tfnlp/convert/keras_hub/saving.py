@@ -99,7 +99,6 @@ def _counterpart(model: keras.Model) -> tuple[Counterpart, dict[str, Any]]:
 def _check_constants(
     part: Counterpart, arguments: dict[str, Any], model: keras.Model, has_head: bool
 ) -> None:
-    """Raise ValueError if keras-hub's code has other constants than the model."""
     pairs = [(name, arguments.get(name, only), only) for name, only in part.constants.items()]
     if has_head:
         for name, only in part.head_constants.items():

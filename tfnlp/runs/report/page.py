@@ -40,11 +40,7 @@ def write_report(
     page, and it loads nothing. A report that fails leaves an older one unchanged.
 
     Args:
-        directory: The folder to write; created if it is missing.
-        title: Title of the page.
         task: "classify", "labels", "similarity", "choose", "answer" or "tag".
-        summary: Name to value, such as the model and the data.
-        metrics: Name to number, of all examples.
         history: What `tfnlp.training.History.state` returns; None: no learning curve.
         examples: What `tfnlp.runs.task_examples.shown_in_report` returns of each.
         labels: Classes in the order of the confusion matrix; None: sorted.
