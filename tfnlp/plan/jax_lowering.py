@@ -37,7 +37,7 @@ class LoweredStep(NamedTuple):
 
 
 def lower_jax(
-    preset: Preset, topology: Topology, shard_optimizer: bool, time_limit: float
+    preset: Preset, topology: Topology, shard_optimizer: bool, time_limit: float = 3600
 ) -> LoweredStep:
     """Return the step that `JaxEngine` runs, lowered for a TPU.
 
