@@ -46,7 +46,11 @@ FEWER = {
     "--workers": "--workers 2",
 }
 # Families whose toy of `tests.made` stands for what a page pretrains: those that can read any text.
-COPIED = ("nnlm", "elmo", "bert", "distilbert", "albert", "electra")
+COPIED = (
+    "nnlm", "elmo", "bert", "distilbert", "albert", "electra", "seq2seq", "transformer",
+)  # fmt: skip
+# Options with which it is trained.
+TRAINED = {"--pack", "--batch-tokens", "--from", "--examples", "--engine"}
 # Servers that a page has started.
 SERVERS = []
 # What stands in a page, and what is run in its place.
@@ -103,7 +107,8 @@ class Page:
             provide(_read(command), self.folder, self.models)
             if command[1] == "evaluate":
                 family, _ = self.known.get(command[command.index("--model") + 1], ("elmo", ""))
-                command += [] if family in ("elmo", "nnlm") else ["--seq-length", "16"]
+                encoder = family not in ("elmo", "nnlm", "seq2seq", "transformer")
+                command += ["--seq-length", "16"] if encoder else []
             _run_command(small(command))
 
     def _copied(self, command: list[str]) -> bool:
@@ -113,7 +118,7 @@ class Page:
         given = {word for word in command if word.startswith("--")}
         part = None
         if command[:2] == ["tfnlp", "pretrain"]:
-            if command[2] in COPIED and not given & {"--pack", "--from", "--examples", "--engine"}:
+            if command[2] in COPIED and not given & TRAINED:
                 part = command[2], "run"
         elif command[:2] == ["tfnlp", "export"] and model and given <= {"--model", "--output"}:
             part = model[0], "exported"

@@ -97,7 +97,7 @@ def test_changed_settings_are_refused_and_restart_starts_anew(made, tmp_path, ca
     assert all(text.count(word) >= 9 for word in words[3:])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_going_on_from_a_run(made, pretrain, tmp_path, capsys):
     toy, run = made("elmo"), tmp_path / "run"
     was = evaluate(toy.run, toy.valid, capsys)

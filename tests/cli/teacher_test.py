@@ -47,10 +47,8 @@ def predictions(run):
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["answer", *(pytest.param(x, marks=pytest.mark.long) for x in ("similarity", "choose", "tag"))],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["answer", "similarity", "choose", "tag"])
 def test_a_student(name, files, teachers, tmp_path, capsys):
     teacher, run = teachers(name), tmp_path / "student"
     assert tfnlp(*student(name, BERT, files, run, "--teacher", teacher)) == 0

@@ -43,9 +43,9 @@ SPECS = {
     "crf": dict(task="tag", labels=("O", "B-x", "I-x", "B-y"), crf=1.0),
     "span": dict(task="answer", max_question=8, max_answer=4, unanswerable=True),
 }
-LONG = [("bert", name) for name in ("class", "label", "score", "crf")] + [("gpt", "orders")]
+LONG = [("bert", name) for name in ("class", "label", "score", "choice", "crf")]
+LONG += [("gpt", "orders")]
 TOYS = [
-    ("bert", "choice"),
     ("bert", "span"),
     ("gpt", "tag"),
     *(pytest.param(*toy, marks=pytest.mark.long) for toy in LONG),

@@ -108,7 +108,7 @@ def test_other_families(kind, tmp_path):
     assert tfnlp.load(run.folder).evaluate(DEV) == run.results["metrics"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sentence_vectors(bert, tmp_path):
     run = tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=tmp_path / "run",
                          epochs=6, **LORA)  # fmt: skip

@@ -42,7 +42,7 @@ def test_a_packed_run_is_measured_as_it_was_trained_and_loads_as_any_other(famil
 
 def test_fine_tuning_by_tokens(encoder, tmp_path):
     rows = [(text * (1 + i % 4), label) for i, (text, label) in enumerate(ROWS)]
-    settings = dict(train=rows, epochs=2, batch_tokens=96, max_length=32)
+    settings = dict(train=rows, epochs=1, batch_tokens=96, max_length=32)
     task = tfnlp.finetune("classify", encoder, output=tmp_path / "task", **settings)
     config = json.loads((tmp_path / "task" / "config.json").read_text())
     assert config["training"]["batch_tokens"] == 96 and config["training"]["accumulation"] == 1
