@@ -90,7 +90,6 @@ def test_text_is_listed_but_not_read(path):
     [
         dict(shape=(3,), dtype="f4"),
         dict(shape=(10**6,) * 3, dtype="f4", fillvalue=1),
-        dict(shape=(4,), maxshape=(None,), dtype="f4"),
         dict(shape=(3,), dtype="f4", external="raw"),
     ],
 )

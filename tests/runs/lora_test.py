@@ -86,7 +86,6 @@ def test_bias_terms(bert, tmp_path, capsys):
         (["--lora-alpha", "2"], "--lora-alpha"),
         (["--lora", "2", "--features", "last"], "--lora"),
         (["--train-weights", "layer_9"], "--train-weights"),
-        (["--train-weights", "["], "--train-weights"),
     ],
 )
 def test_refusals(arguments, said, bert, tmp_path, capsys):

@@ -230,7 +230,6 @@ def test_files_in_and_out(model, tmp_path, capsys):
     "name, content, more, said",
     [
         ("a.txt", "", (), "no texts"),
-        ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', (), "line 2"),
         ("a.jsonl", '{"text": "a"}\n{"b": "c"}\n', (), "line 2"),
         ("a.tsv", "one\ttwo\na\tb\n", ("--text", "three"), "no column 'three'"),
         ("a.parquet", "no parquet", (), "a.parquet"),
