@@ -154,21 +154,17 @@ class MultiHeadAttention(WithLowRank):
         def in_blocks(inputs: Tensor) -> tuple[Tensor]:
             return (self._in_blocks(inputs, context, visible, drops),)
 
-        count = None
-        if not (return_scores or any(x is not None for x in cache)):
-            count = self._scores(inputs, source)
-        if count is None or count <= _ON_TPU:
+        # How many scores there are, of one row if their number is unknown.
+        sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
+        cut = not (return_scores or None in sizes or any(x is not None for x in cache))
+        count = math.prod(sizes) if cut else 0
+        if count <= _ON_TPU:
             outputs = whole(inputs)
         elif count <= _ELSEWHERE:
             outputs = by_target(in_blocks, whole, inputs)
         else:
             outputs = in_blocks(inputs)
         return outputs if len(outputs) > 1 else outputs[0]
-
-    def _scores(self, inputs: Tensor, source: Tensor) -> int | None:
-        """Return how many scores there are (of one row, if their number is unknown), or None."""
-        sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
-        return None if None in sizes else math.prod(sizes)
 
     def _in_blocks(
         self, inputs: Tensor, context: Tensor | None, visible: Visible, drops: Drops | None

@@ -151,7 +151,8 @@ def feature_task(
 
     parts = []
     if vocab_size is not None:
-        parts.append(word_vectors(flat["word_ids"], vocab_size, embedding_size, dropout))
+        table = keras.layers.Embedding(vocab_size, embedding_size, name="word_embedding")
+        parts.append(Dropout(dropout, name="word_dropout")(table(flat["word_ids"])))
     if num_layers:  # [B, T, D or L*D]
         parts.append(mixed(flat["lm_layers"], mix, lm_dropout, mix_l2, "mix"))
     if predicate_size:
@@ -189,12 +190,6 @@ def mixed(lm_layers: Tensor, mix: str, dropout: float, l2: float, name: str) -> 
     else:
         x = ScalarMix(len(layers), l2=l2, name=name)(layers)
     return Dropout(dropout, name=f"{name}_dropout")(x)
-
-
-def word_vectors(word_ids: Tensor, vocab_size: int, embedding_size: int, dropout: float) -> Tensor:
-    """Return `drop(E[id])` `[B, T, embedding_size]`."""
-    table = keras.layers.Embedding(vocab_size, embedding_size, name="word_embedding")
-    return Dropout(dropout, name="word_dropout")(table(word_ids))
 
 
 def bilstms(

@@ -175,7 +175,7 @@ def read_state(path: str) -> dict[str, Any]:
             record = json.loads(file.read())
         if zlib.crc32(record["state"].encode()) != record["crc32"]:
             raise ValueError("state.json does not match its checksum")
-        if "files" in record and record["files"] != checksums(path, [_INDEX]):
+        if record["files"] != checksums(path, [_INDEX]):
             raise ValueError(f"{_INDEX} does not match its checksum")
         return json.loads(record["state"])
     except Exception as error:  # damage raises OpError, KeyError, TypeError, ...

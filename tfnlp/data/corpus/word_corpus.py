@@ -1,6 +1,5 @@
 """Corpus of the words of a vocabulary, for word2vec."""
 
-import collections
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
@@ -9,7 +8,6 @@ import numpy as np
 
 from tfnlp.data.corpus.arrays import GrowingWords, count_ids, read_arrays
 from tfnlp.text.counted_words import checked_texts
-from tfnlp.text.lines import shown
 from tfnlp.text.words.vocabulary import by_frequency
 
 
@@ -54,18 +52,14 @@ class WordCorpus:
 
         Args:
             sentences: strings, read once.
-            words: the vocabulary, see `frequent_words`.
+            words: the vocabulary, each of them once, see `frequent_words`.
             folder: write the arrays to files there, and map these; None: keep them in memory.
 
         Raises:
-            ValueError: repeated words, a sentence that is no string, or sentences without a word
-                of the vocabulary.
+            ValueError: a sentence that is no string, or sentences without a word of the vocabulary.
         """
         words = list(words)
         numbers = {word: number for number, word in enumerate(words)}
-        if len(numbers) < len(words):
-            twice = next(w for w, n in collections.Counter(words).items() if n > 1)
-            raise ValueError(f"the vocabulary has the word {shown(twice)} twice; remove one")
         grown, unknown = GrowingWords(folder), 0
         for sentence in checked_texts(sentences, "sentences"):
             split = sentence.split()

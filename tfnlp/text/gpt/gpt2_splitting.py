@@ -188,7 +188,6 @@ def _contractions(begins: tf.Tensor, before: tf.Tensor, data: tf.Tensor) -> tf.T
     return tf.tensor_scatter_nd_update(begins, tf.concat([off, on], 0)[:, None], updates)
 
 
-@functools.cache
 def _kinds_of_characters() -> np.ndarray:
     """Return the kind of each code point, uint8 `[0x110000]`."""
     kinds = {"L": _LETTER, "N": _DIGIT}

@@ -59,8 +59,7 @@ def train_words(
             f"{', '.join(SPECIAL_WORDS)}; got {max_size}"
         )
     words = by_frequency(sentences, min_count, SPECIAL_WORDS)
-    words = [*SPECIAL_WORDS, *words]
-    return words if max_size is None else words[:max_size]
+    return [*SPECIAL_WORDS, *words][:max_size]
 
 
 def by_frequency(

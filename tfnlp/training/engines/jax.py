@@ -135,7 +135,9 @@ class JaxEngine:
             started = time.perf_counter()
             batches = list(itertools.islice(iterator, size))
             waited += time.perf_counter() - started
-            for group in _of_one_shape(batches, self._several):
+            shapes = {tuple(x.shape for x in batch.values()) for batch in batches}
+            together = len(batches) == self._several and len(shapes) == 1
+            for group in [batches] if together else [[batch] for batch in batches]:
                 values, totals = self._devices.finished(self._call(values, group))
                 # At once: the values before were given away.
                 self._assign(values)
@@ -208,16 +210,6 @@ class JaxEngine:
     def _assign(self, values: Values) -> None:
         jax.tree.map(lambda v, x: v.assign(x), self._variables, values)
         self._assigned = {id(v): v.value for v in jax.tree.leaves(self._variables)}
-
-
-def _of_one_shape(
-    batches: Sequence[Mapping[str, np.ndarray]], count: int
-) -> list[Sequence[Mapping[str, np.ndarray]]]:
-    """Return `count` batches of the same shapes as one group, others in groups of one."""
-    shapes = {tuple(x.shape for x in batch.values()) for batch in batches}
-    if len(batches) == count and len(shapes) == 1:
-        return [batches]
-    return [[batch] for batch in batches]
 
 
 class Int64:

@@ -10,14 +10,14 @@ import keras
 import numpy as np
 from jax import lax
 
-from tfnlp.training.cluster.workers import WorkerLost
+from tfnlp.training.cluster.workers import WorkerLost, Workers
 from tfnlp.training.engines.jax_devices import AXIS, ROWS, SHARED, JaxDevices
 
 # How JAX reports that another process is gone; Gloo's errors come as a ValueError or as JAX's own.
 _LOST = re.compile(r"Gloo [\w-]+ failed|^(UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED)\b")
 
 
-class JaxWorkers:
+class JaxWorkers(Workers):
     """The interface of `tfnlp.training.cluster.workers.Workers`, for devices of all processes."""
 
     def __init__(self, devices: JaxDevices) -> None:
@@ -33,11 +33,6 @@ class JaxWorkers:
                 check_vma=False,
             )
         )
-
-    @property
-    def chief(self) -> bool:
-        """Whether this process writes checkpoints and shows progress."""
-        return self.index == 0
 
     def gather(self, *numbers: int) -> np.ndarray:
         """Return the integers that every worker passes: int64 `[count, len(numbers)]`.
