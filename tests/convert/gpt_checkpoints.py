@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from safetensors.numpy import save_file
 
+from tests.layers import reference
 from tests.support import golden
 
 GPT1, GPT2 = "gpt1_openai_npy", "gpt2_openai_tf"  # 3 layers of 24 and 15, 4 and 5 heads
@@ -88,29 +89,27 @@ def inputs(ids):
     return {"input_word_ids": ids, "input_mask": np.ones_like(ids)}
 
 
+# Our names of a block's parts, and OpenAI's.
+PARTS = {
+    "attention/qkv": "attn/c_attn",
+    "attention/output": "attn/c_proj",
+    "attention_norm": "ln_1",
+    "intermediate": "mlp/c_fc",
+    "output": "mlp/c_proj",
+    "output_norm": "ln_2",
+}
+
+
 def gpt2_in_numpy(arrays, ids, heads):
     """openai/gpt-2, src/model.py, in float64: the logits of one row of ids."""
-
-    def norm(x, name):
-        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
-        return x * arrays[f"{name}/g"] + arrays[f"{name}/b"]
-
-    def dense(x, name):
-        return x @ arrays[f"{name}/w"][0] + arrays[f"{name}/b"]
-
-    def gelu(x):
-        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-
-    x = arrays["wte"][ids] + arrays["wpe"][: len(ids)]
+    x = (arrays["wte"][ids] + arrays["wpe"][: len(ids)])[None]
     for layer in range(3):
-        name = f"h{layer}"
-        query, key, value = np.split(dense(norm(x, f"{name}/ln_1"), f"{name}/attn/c_attn"), 3, -1)
-        attended = []
-        for columns in np.split(np.arange(x.shape[-1]), heads):
-            scores = query[:, columns] @ key[:, columns].T / np.sqrt(len(columns))
-            scores = np.exp(np.where(np.tri(len(ids)), scores, -np.inf))
-            attended.append(scores / scores.sum(-1, keepdims=True) @ value[:, columns])
-        x = x + dense(np.concatenate(attended, -1), f"{name}/attn/c_proj")
-        wide = gelu(dense(norm(x, f"{name}/ln_2"), f"{name}/mlp/c_fc"))
-        x = x + dense(wide, f"{name}/mlp/c_proj")
-    return norm(x, "ln_f") @ arrays["wte"].T
+        weights = {}
+        for ours, theirs in PARTS.items():
+            names = {"gamma": "g", "beta": "b"} if "norm" in ours else {"kernel": "w", "bias": "b"}
+            for name, letter in names.items():
+                weights[f"{ours}/{name}"] = arrays[f"h{layer}/{theirs}/{letter}"]
+        kind = dict(activation="gelu_tanh", norm_first=True, epsilon=1e-5)
+        x = reference.block(x, weights, heads, causal=True, **kind)
+    last = {"gamma": arrays["ln_f/g"], "beta": arrays["ln_f/b"]}
+    return reference.layer_norm(x[0], last, 1e-5) @ arrays["wte"].T

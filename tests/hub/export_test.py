@@ -1,5 +1,3 @@
-import functools
-import os
 import pathlib
 
 import keras
@@ -7,15 +5,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.hub import bert_toy
 from tests.support import run_python
 from tfnlp import hub, models
-from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
 # Exports trace many graphs.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran"]
-SIZE = len(SPECIAL_TOKENS) + len(WORDS)
+PREPROCESSOR = hub.BertPreprocessorModule(bert_toy.tokenizer(), 8)
 CLOSE = dict(rtol=1e-5, atol=1e-6)
 B, T = 4, 5
 
@@ -41,18 +39,6 @@ def mixed_model():
     )
 
 
-def tiny_bert():
-    encoder = models.bert(SIZE, 1, 16, 2, 32, 24)
-    for variable in encoder.trainable_variables:  # biases too, so that nothing hides in a zero
-        variable.assign(keras.random.normal(variable.shape, stddev=0.3, seed=len(variable.path)))
-    return encoder, models.bert_pretrainer(encoder)
-
-
-@functools.cache
-def text_preprocessor():
-    return hub.BertPreprocessorModule(WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS]), 8)
-
-
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     """A folder of exports, their models, inputs, and what a process without tfnlp saw."""
@@ -73,13 +59,14 @@ def exported(tmp_path_factory):
         default="logits",
         objects={"scores": scores},
     )
-    encoder, pretrainer = tiny_bert()
+    encoder = bert_toy.encoder(layers=1)
+    pretrainer = models.bert_pretrainer(encoder)
     hub.export(
         encoder,
         folder / "text",
         default="pooled_output",
         objects={"mlm": pretrainer},
-        preprocessor=text_preprocessor(),
+        preprocessor=PREPROCESSOR,
     )
     script = pathlib.Path(__file__).with_name("export_reader.py")
     run_python(script, folder, folder=folder, without_tfnlp=True)
@@ -147,7 +134,7 @@ def test_moving_averages_follow_training(exported):
 
 def test_strings_to_vectors_in_one_module(exported):
     _, models_, inputs, seen = exported
-    ids = text_preprocessor()(tf.constant(inputs["text"]))
+    ids = PREPROCESSOR(tf.constant(inputs["text"]))
     outputs = models_["encoder"](ids)
     for name in ("text", "text_encoder"):
         np.testing.assert_array_equal(seen[f"{name}/default/0"], seen[f"{name}/pooled_output/0"])
@@ -229,29 +216,6 @@ def test_what_layers_hold_goes_along(tmp_path):
     np.testing.assert_array_equal(got["a"], [6, 3, -3])
     np.testing.assert_array_equal(got["b"], [0, 10, 0])
     np.testing.assert_array_equal(got["hot"], [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
-
-
-class Sneaky(keras.layers.Layer):
-    """Uses a table through a function that is not looked into."""
-
-    def call(self, words):
-        return TABLES[0]().lookup(words)
-
-    def compute_output_spec(self, words):
-        return keras.KerasTensor(words.shape, "float32")
-
-
-TABLES = []
-
-
-def test_a_table_that_no_layer_holds_leaves_nothing(tmp_path):
-    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["cat"], [10.0]), 0.0)
-    TABLES.append(iter([table] * 9).__next__)
-    words = keras.Input((), dtype="string")
-    model = keras.Model(words, Sneaky()(words), name="sneaky")
-    with pytest.raises(AssertionError, match="untracked"):
-        hub.export(model, tmp_path / "module")
-    assert os.listdir(tmp_path) == []
 
 
 def test_a_model_on_a_saved_model_is_exported_again(tmp_path):

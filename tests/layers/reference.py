@@ -97,30 +97,45 @@ def attention(x, w, num_heads, context=None, mask=None, causal=False):
     return dense(joined, inside(w, "output")), probabilities
 
 
-def block(
-    x, w, num_heads, activation="gelu", norm_first=False, epsilon=1e-12, mask=None, causal=False
-):
-    """A Transformer block, post-norm or pre-norm, dropout off."""
-    x = np.asarray(x, "float64")
+def block(x, w, num_heads, mask=None, causal=False, **kind):
+    """A Transformer block, dropout off, `[B, T, H]`; `kind` as in `block_and_map`."""
+    return block_and_map(x, w, num_heads, mask=mask, causal=causal, **kind)[0]
 
-    def attended(inputs):
-        return attention(inputs, inside(w, "attention"), num_heads, mask=mask, causal=causal)[0]
 
-    def feed_forward(inputs):
-        wide = ACTIVATIONS[activation](dense(inputs, inside(w, "intermediate")))
+def block_and_map(
+    x, w, num_heads, context=None, context_mask=None, mask=None, causal=True,
+    activation="gelu", norm_first=False, epsilon=1e-12,
+):  # fmt: skip
+    """A block, post-norm or pre-norm, and the map `[B, N, T, S]` of its last attention.
+
+    That is the one to `context`, where there is one.
+    """
+    x, maps = np.asarray(x, "float64"), []
+
+    def to_itself(y):
+        y, scores = attention(y, inside(w, "attention"), num_heads, mask=mask, causal=causal)
+        maps.append(scores)
+        return y
+
+    def to_context(y):
+        y, scores = attention(y, inside(w, "cross_attention"), num_heads, context, context_mask)
+        maps.append(scores)
+        return y
+
+    def feed_forward(y):
+        wide = ACTIVATIONS[activation](dense(y, inside(w, "intermediate")))
         return dense(wide, inside(w, "output"))
 
-    def norm1(inputs):
-        return layer_norm(inputs, inside(w, "attention_norm"), epsilon)
-
-    def norm2(inputs):
-        return layer_norm(inputs, inside(w, "output_norm"), epsilon)
-
-    if norm_first:
-        y = x + attended(norm1(x))
-        return y + feed_forward(norm2(y))
-    y = norm1(x + attended(x))
-    return norm2(y + feed_forward(y))
+    sub_layers = {"attention": to_itself, "cross_attention": to_context, "output": feed_forward}
+    if context is None:
+        del sub_layers["cross_attention"]
+    for name, sub_layer in sub_layers.items():
+        norm = inside(w, f"{name}_norm")
+        if norm_first:
+            x = x + sub_layer(layer_norm(x, norm, epsilon))
+        else:
+            x = layer_norm(x + sub_layer(x), norm, epsilon)
+    return x, maps[-1]
 
 
 def masked_lm_head(x, positions, w, activation="gelu", epsilon=1e-12):

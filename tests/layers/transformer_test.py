@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import attention, block, inside, randomize, weights
-from tests.models.transformer_reference import decoder_block
+from tests.layers.reference import attention, block, block_and_map, inside, randomize, weights
 from tfnlp.layers import TransformerBlock
 
 B, T, H, N, F, S, C = 2, 5, 8, 2, 12, 4, 6
@@ -105,9 +104,10 @@ def crossed(**kwargs):
 def test_formula_with_a_context(norm_first, masked):
     layer, x, context = crossed(norm_first=norm_first, activation="relu")
     mask = MASK[:, :S] if masked else None
-    expected, expected_scores = decoder_block(
-        x, weights(layer), N, context, mask, norm_first=norm_first, epsilon=1e-5
-    )
+    expected, expected_scores = block_and_map(
+        x, weights(layer), N, context, mask,
+        norm_first=norm_first, activation="relu", epsilon=1e-5,
+    )  # fmt: skip
     got, scores = layer(x, context=context, context_mask=mask, return_scores=True)
     np.testing.assert_allclose(got, expected, **CLOSE)
     np.testing.assert_allclose(scores, expected_scores, **CLOSE)

@@ -69,7 +69,9 @@ def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4,
     mask = inputs["input_mask"].astype(bool)
     while block := part(f"layer_{len(layers) - 1}"):
         layers.append(
-            reference.block(layers[-1], block, num_heads, activation, epsilon=epsilon, mask=mask)
+            reference.block(
+                layers[-1], block, num_heads, mask, activation=activation, epsilon=epsilon
+            )
         )
     pooled = None
     if part("pooler"):

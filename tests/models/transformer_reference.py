@@ -77,7 +77,7 @@ def transformer_reference(source, target, model, norm_first=False, activation="r
     decoder, y = [], embedded(target)
     for index in range(L):
         part = reference.inside(w, f"decoder_layer_{index}")
-        y, scores = decoder_block(y, part, HEADS, encoder[-1], **kind)
+        y, scores = reference.block_and_map(y, part, HEADS, encoder[-1], **kind)
         decoder.append(y)
     if norm_first:
         decoder[-1] = normed(y, "decoder")
@@ -89,36 +89,3 @@ def transformer_reference(source, target, model, norm_first=False, activation="r
         "lm_logits": decoder[-1][0] @ table.T,
         "attention": scores[0],
     }
-
-
-def decoder_block(
-    x, w, num_heads, context, context_mask=None, activation="relu", norm_first=False, epsilon=1e-6
-):
-    """A causal block with cross-attention, dropout off: `[B, T, H]` and its map `[B, N, T, S]`."""
-    x, maps = np.asarray(x, "float64"), []
-
-    def to_itself(y):
-        return reference.attention(y, reference.inside(w, "attention"), num_heads, causal=True)[0]
-
-    def to_context(y):
-        of_cross = reference.inside(w, "cross_attention")
-        y, scores = reference.attention(y, of_cross, num_heads, context, context_mask)
-        maps.append(scores)
-        return y
-
-    def feed_forward(y):
-        wide = reference.dense(y, reference.inside(w, "intermediate"))
-        wide = reference.ACTIVATIONS[activation](wide)
-        return reference.dense(wide, reference.inside(w, "output"))
-
-    for sub_layer, name in (
-        (to_itself, "attention_norm"),
-        (to_context, "cross_attention_norm"),
-        (feed_forward, "output_norm"),
-    ):
-        norm = reference.inside(w, name)
-        if norm_first:
-            x = x + sub_layer(reference.layer_norm(x, norm, epsilon))
-        else:
-            x = reference.layer_norm(x + sub_layer(x), norm, epsilon)
-    return x, maps[0]

@@ -62,11 +62,8 @@ def serving() -> Iterator[Hub]:
     """Serve an empty `Hub` on a free port of this machine."""
     hub = Hub()
 
-    class Handler(_Handler):
-        pass
-
-    Handler.hub = hub
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    handler = type("Handler", (_Handler,), {"hub": hub})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     hub.url = f"http://127.0.0.1:{server.server_port}"
     hub.cdn = f"http://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -26,6 +26,8 @@ BERT = {
     "intermediate_size": 24, "max_position_embeddings": 40,
 }  # fmt: skip
 GPT2 = {"n_positions": 40, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_inner": 24}
+MERGES = [("Ġ", "t"), ("h", "e"), ("Ġt", "he")]
+TOKENS = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġt", "he", "Ġthe"]
 
 
 def model_of(name, config):
@@ -80,11 +82,8 @@ def berts():
 
 def gpt2():
     """Classes of texts, which GPT-2 reads without other tokens."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens = [*letters, "Ġt", "he", "Ġthe", "<|endoftext|>"]
-    merges = [("Ġ", "t"), ("h", "e"), ("Ġt", "he")]
-    ids = {token: i for i, token in enumerate(tokens)}
-    tokenizer = transformers.GPT2Tokenizer(vocab=ids, merges=merges)
+    ids = {token: i for i, token in enumerate([*TOKENS, "<|endoftext|>"])}
+    tokenizer = transformers.GPT2Tokenizer(vocab=ids, merges=MERGES)
     tokenizer.pad_token = tokenizer.eos_token
     end = ids["<|endoftext|>"]
     config = transformers.GPT2Config(
@@ -114,11 +113,9 @@ def others():
     model = model_of("DistilBertForSequenceClassification", config)
     write("distilbert_classify", model, tokenizer, pairs)
 
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġt", "he", "Ġthe", "<mask>"]
-    merges = [("Ġ", "t"), ("h", "e"), ("Ġt", "he")]
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *TOKENS, "<mask>"]
     ids = {token: i for i, token in enumerate(tokens)}
-    tokenizer = transformers.RobertaTokenizer(vocab=ids, merges=merges)
+    tokenizer = transformers.RobertaTokenizer(vocab=ids, merges=MERGES)
     small.update(vocab_size=len(ids), max_position_embeddings=82, type_vocab_size=1)
     config = transformers.RobertaConfig(**small, num_labels=3)
     pairs, choices = encoded(tokenizer)

@@ -11,9 +11,9 @@ import tempfile
 import zipfile
 
 import keras
-import keras_hub
 import numpy as np
 import sentencepiece
+from keras_hub import models
 
 FOLDER = pathlib.Path(__file__).parent
 V, T, P, L = 40, 7, 3, 2
@@ -24,35 +24,30 @@ MERGES = ["t h", "th e", "c a", "ca t", "Ġ the", "Ġ cat"]
 TEXTS = ["The cat sat on the mat!", "unwanted runs", "a"]
 
 
+def model_of(name, tokenizer, task="MaskedLM", **sizes):
+    """A model around a tokenizer."""
+    preprocessor = getattr(models, f"{name}{task}Preprocessor")(tokenizer, sequence_length=12)
+    backbone = getattr(models, f"{name}Backbone")(**SIZES, max_sequence_length=16, **sizes)
+    return getattr(models, f"{name}{task}")(backbone, preprocessor)
+
+
 def bert():
-    models = keras_hub.models
-    tokenizer = models.BertTokenizer(PIECES, lowercase=True)
-    preprocessor = models.BertMaskedLMPreprocessor(tokenizer, sequence_length=12)
-    backbone = models.BertBackbone(**SIZES, max_sequence_length=16)
-    return models.BertMaskedLM(backbone, preprocessor)
+    return model_of("Bert", models.BertTokenizer(PIECES, lowercase=True))
 
 
 def distilbert():
-    models = keras_hub.models
-    tokenizer = models.DistilBertTokenizer(PIECES, lowercase=True)
-    preprocessor = models.DistilBertMaskedLMPreprocessor(tokenizer, sequence_length=12)
-    backbone = models.DistilBertBackbone(**SIZES, max_sequence_length=16)
-    return models.DistilBertMaskedLM(backbone, preprocessor)
+    return model_of("DistilBert", models.DistilBertTokenizer(PIECES, lowercase=True))
 
 
 def roberta():
-    models = keras_hub.models
     letters = [*"abcdefghijklmnopqrstuvwxyz", "Ġ"]
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters]
     tokens += [*(merge.replace(" ", "") for merge in MERGES), "<mask>"]
-    tokenizer = models.RobertaTokenizer({x: i for i, x in enumerate(tokens)}, MERGES)
-    preprocessor = models.RobertaMaskedLMPreprocessor(tokenizer, sequence_length=12)
-    backbone = models.RobertaBackbone(**SIZES, max_sequence_length=16)
-    return models.RobertaMaskedLM(backbone, preprocessor)
+    ids = {x: i for i, x in enumerate(tokens)}
+    return model_of("Roberta", models.RobertaTokenizer(ids, MERGES))
 
 
 def albert():
-    models = keras_hub.models
     pieces = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["the cat sat on the mat ! unwanted runs a"] * 20),
@@ -61,20 +56,14 @@ def albert():
         user_defined_symbols="[MASK]", minloglevel=2,
         normalization_rule_name="identity",
     )  # fmt: skip
-    tokenizer = models.AlbertTokenizer(pieces.getvalue())
-    preprocessor = models.AlbertMaskedLMPreprocessor(tokenizer, sequence_length=12)
-    backbone = models.AlbertBackbone(**SIZES, embedding_dim=6, max_sequence_length=16)
-    return models.AlbertMaskedLM(backbone, preprocessor)
+    return model_of("Albert", models.AlbertTokenizer(pieces.getvalue()), embedding_dim=6)
 
 
 def gpt2():
-    models = keras_hub.models
     letters = [*"abcdefghijklmnopqrstuvwxyz", "Ġ", "!"]
     tokens = [*letters, *(merge.replace(" ", "") for merge in MERGES), "<|endoftext|>"]
-    tokenizer = models.GPT2Tokenizer({x: i for i, x in enumerate(tokens)}, MERGES)
-    preprocessor = models.GPT2CausalLMPreprocessor(tokenizer, sequence_length=12)
-    backbone = models.GPT2Backbone(**SIZES, max_sequence_length=16)
-    return models.GPT2CausalLM(backbone, preprocessor)
+    ids = {x: i for i, x in enumerate(tokens)}
+    return model_of("GPT2", models.GPT2Tokenizer(ids, MERGES), "CausalLM")
 
 
 def inputs_of(model, rng):
@@ -122,13 +111,7 @@ def write(name, model, texts):
 
 
 if __name__ == "__main__":
-    makers = {
-        "albert": albert,
-        "bert": bert,
-        "distilbert": distilbert,
-        "gpt2": gpt2,
-        "roberta": roberta,
-    }
+    makers = dict(albert=albert, bert=bert, distilbert=distilbert, gpt2=gpt2, roberta=roberta)
     texts = {"gpt2": ["the cat sat on the mat!", *TEXTS[1:]], "roberta": ["the cat", "ran a"]}
     texts["albert"] = texts["gpt2"]
     for name in sys.argv[1:]:

@@ -1,4 +1,6 @@
-"""Make this folder with torch, tokenizers and transformers 5.23: `python make.py`.
+"""Make this folder with torch, tokenizers and transformers 5.23, in the folder of the repository:
+
+    python -m tests.goldens.roberta_huggingface.make
 
 A RobertaForMaskedLM with random weights of standard deviation 0.25 (`config.json`,
 `model.safetensors`, `vocab.json`, `merges.txt`), the heads of the fine-tuned classes on the same
@@ -11,8 +13,9 @@ import pathlib
 
 import numpy as np
 import tokenizers
-import torch
 import transformers
+
+from tests.goldens import huggingface_encoders
 
 HERE = pathlib.Path(__file__).resolve().parent
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
@@ -20,12 +23,6 @@ SIZES = dict(
     num_hidden_layers=3, hidden_size=32, num_attention_heads=4, intermediate_size=48,
     max_position_embeddings=50, pad_token_id=1, bos_token_id=0, eos_token_id=2,
 )  # fmt: skip
-HEADS = {
-    "MaskedLM": {"mlm_logits": "logits"},
-    "SequenceClassification": {"class_logits": "logits"},
-    "TokenClassification": {"tag_logits": "logits"},
-    "QuestionAnswering": {"start_logits": "start_logits", "end_logits": "end_logits"},
-}
 LEARNT = ["the cat sat on the mat and the dog sat on the log, but the rat ran"] * 3
 TEXTS = [
     "the cat sat on the mat", " the  cat\tsat ", "The dog's log, isn't it?", "",
@@ -35,16 +32,6 @@ PAIRS = [["the cat sat", "on the mat"], ["", "the dog"]]
 MASKED = [
     "the <mask> sat on the <mask>.", "<mask> cat", "the  <mask>, (<mask>)", "the\u00a0<mask>\tsat",
 ]  # fmt: skip
-
-
-def randomize(model):
-    """Fill every weight; `LayerNorm.weight` around 1."""
-    generator = torch.Generator().manual_seed(11)
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.normal_(0, 0.25, generator=generator)
-            if name.lower().endswith("norm.weight"):
-                weight.add_(1)
 
 
 def write_vocabulary():
@@ -83,38 +70,15 @@ def main():
     config = transformers.RobertaConfig(
         **SIZES, vocab_size=vocab_size, type_vocab_size=1, layer_norm_eps=1e-5, num_labels=3
     )
+    kinds = [kind for kind in huggingface_encoders.HEADS if kind != "MultipleChoice"]
     batch = inputs(vocab_size)
-    expected = {"input_ids": batch["input_ids"], "input_mask": batch["attention_mask"]}
-    tensors = {name: torch.tensor(array) for name, array in batch.items()}
-    masked_lm = transformers.RobertaForMaskedLM(config).eval()
-    randomize(masked_lm)
-    heads = {}
-    for kind, outputs in HEADS.items():
-        model = masked_lm
-        if kind == "QuestionAnswering":
-            config.num_labels = 2
-        if kind != "MaskedLM":
-            model = getattr(transformers, f"RobertaFor{kind}")(config).eval()
-            randomize(model)
-            model.roberta.load_state_dict(masked_lm.roberta.state_dict())
-            own = {n: w for n, w in model.state_dict().items() if not n.startswith("roberta.")}
-            heads.update({f"{kind}/{name}": weight.numpy() for name, weight in own.items()})
-        found = model(**tensors, output_hidden_states=True)
-        for name, attribute in outputs.items():
-            expected[name] = getattr(found, attribute).detach().numpy()
-        if kind == "MaskedLM":
-            for index, hidden in enumerate(found.hidden_states):
-                expected[f"hidden_{index}"] = hidden.detach().numpy()
-    config.num_labels = 2
-    masked_lm.save_pretrained(HERE)
+    masked_lm = huggingface_encoders.write(HERE, "Roberta", config, batch, kinds)
     texts = {
         "ids": [[text, tokenizer(text, add_special_tokens=False)["input_ids"]] for text in TEXTS],
         "pairs": [[*pair, tokenizer(*pair)["input_ids"]] for pair in PAIRS],
         "masked": [guesses(tokenizer, masked_lm, text) for text in MASKED],
     }
     (HERE / "texts.json").write_text(json.dumps(texts) + "\n")
-    np.savez_compressed(HERE / "heads.npz", **heads)
-    np.savez_compressed(HERE / "expected.npz", **expected)
 
 
 if __name__ == "__main__":
