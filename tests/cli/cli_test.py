@@ -35,6 +35,7 @@ def test_evaluate_prints_what_training_measured(made, capsys):
     assert found[1] == found[0] != found[2] == pytest.approx(found[0], abs=0.03)
 
 
+@pytest.mark.slow
 def test_predict_fills_masks_draws_and_judges_pairs(made, capsys, tmp_path):
     run, picture = made("bert").run, tmp_path / "attention.png"
     command = ["predict", "bert", "--model", run, "The [MASK] was", "--top", 3]
@@ -52,6 +53,7 @@ def test_predict_fills_masks_draws_and_judges_pairs(made, capsys, tmp_path):
     assert 0 < float(capsys.readouterr().out.split()[0]) < 1
 
 
+@pytest.mark.slow
 def test_same_command_resumes_and_another_setting_is_refused(made, tmp_path, capsys):
     toy, run = made("bert"), made("bert").copied(tmp_path)
     before = sorted(os.listdir(run / "checkpoints"))

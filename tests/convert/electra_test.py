@@ -54,6 +54,7 @@ def test_generator_reproduces_goldens(expected):
     np.testing.assert_allclose(logits, want, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_both_are_loaded_from_one_folder_and_written_again(tmp_path):
     loaded = load_electra(both(tmp_path / "both"))
     model = loaded.pretrainer

@@ -76,6 +76,7 @@ def test_ids_are_those_of_transformers(loaded, texts):
     assert not packed["input_type_ids"].numpy().any()
 
 
+@pytest.mark.slow
 def test_masks_are_filled_as_by_transformers(loaded, texts):
     fill = FillModule(loaded.pretrainer, loaded.tokenizer, top=5)
     for item in texts["masked"]:
@@ -89,6 +90,7 @@ def test_masks_are_filled_as_by_transformers(loaded, texts):
         assert b"<mask>" not in text
 
 
+@pytest.mark.slow
 def test_what_is_saved_is_what_was_read(loaded, tmp_path):
     folder = tmp_path / "saved"
     save_roberta(loaded.pretrainer, folder, loaded.tokenizer)

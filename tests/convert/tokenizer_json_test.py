@@ -58,6 +58,7 @@ def test_wordpiece_gives_the_ids_of_the_library(tmp_path, lowercase):
     assert pair.type_ids == [0, 0, 0, 1, 1]
 
 
+@pytest.mark.slow
 def test_bytes_give_the_ids_of_the_library(tmp_path):
     """As GPT-2's, and with the special tokens of RoBERTa around them."""
     tokens, merges = train_bpe(TEXTS, 600, "gpt2")

@@ -62,6 +62,7 @@ def test_pieces_between_masks(tokenizer):
     assert parts.to_list() == [[p.encode() for p in text.split("[MASK]")] for text in TEXTS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions, next_sentence", [(16, True), (6, False)])
 def test_a_batch_is_its_texts_one_by_one(tokenizer, positions, next_sentence):
     pretrainer = model(positions, next_sentence=next_sentence)

@@ -50,6 +50,7 @@ def test_prompts_are_padded_on_the_left():
     assert ids.numpy().tolist() == [[tokenizer().end_id]] * 2 and mask.numpy().all()
 
 
+@pytest.mark.slow
 def test_a_call_is_generate_between_strings(pretrainer, generator):
     ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS))
     for seeds, given in ((5, [5, 6, 7]), ([9, 9, -3], [9, 9, -3])):

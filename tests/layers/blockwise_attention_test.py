@@ -67,7 +67,7 @@ def with_gradients(function, arrays, upstream):
 @pytest.mark.parametrize(
     "kind, heads, compiled",
     [
-        ("causal", 3, False),
+        pytest.param("causal", 3, False, marks=pytest.mark.slow),
         ("cross", 4, False),
         pytest.param("self", 3, True, marks=pytest.mark.slow),
         pytest.param("causal sequences", 4, True, marks=pytest.mark.slow),

@@ -78,6 +78,7 @@ def model():
     return talkative(seed=6, norm_first=True, vocab_size=11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_ids, alpha", [((), 0.0), ((2,), 0.0), ((2,), 0.8), ((0, 3), 3.0)])
 def test_wide_beams_find_what_trying_everything_finds(tiny, stop_ids, alpha):
     prompt, count = [1, 4, 0], 3

@@ -131,6 +131,7 @@ def ended(rows, stops, pad):
     return result
 
 
+@pytest.mark.slow
 def test_stop_tokens_end_a_row_and_are_kept(pre, drawn):
     decoder, (ids, mask) = GPTDecoder(pre[0]), prompts()
     whole = drawn[1]

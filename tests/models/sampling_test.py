@@ -83,6 +83,7 @@ def test_largest_tokens_against_numpy(settings):
     np.testing.assert_array_equal(got[:300], want)
 
 
+@pytest.mark.slow
 def test_tensors_as_settings_change_nothing():
     drawn = tf.function(
         lambda logits, seeds, step, t, k, p: sample(logits, seeds, step, t, k, p),

@@ -33,6 +33,7 @@ def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
     assert command("pretrain", "bert", *more, "--output", run.path) == 0
 
 
+@pytest.mark.slow
 def test_vectors_of_texts_that_are_cut_warn(tmp_path):
     loaded = tfnlp.load(backbone("bert", tmp_path))
     length = min(128, loaded.config["max_positions"])
@@ -48,6 +49,7 @@ def test_vectors_of_texts_that_are_cut_warn(tmp_path):
         loaded([*fits[-2:], more[0]])
 
 
+@pytest.mark.slow
 def test_the_loaded_model_is_the_trained_one(run):
     loaded = tfnlp.load(run.path)
     for ours, theirs in zip(loaded.encoder.get_weights(), run.encoder.get_weights(), strict=True):

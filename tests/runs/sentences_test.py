@@ -75,6 +75,7 @@ def test_strings_are_encoded_as_each_alone(monkeypatch):
             assert not layer[row, size:].numpy().any()
 
 
+@pytest.mark.slow
 def test_settings_and_what_is_refused():
     loaded = small_bert()
     with pytest.warns(UserWarning, match="2 of 7 texts are longer than 10 tokens"):

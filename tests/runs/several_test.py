@@ -136,6 +136,7 @@ class Work:
         return results
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_and_passes_over_trials_that_fail(tmp_path, capsys):
     pytest.importorskip("optuna")
     found = {}

@@ -44,6 +44,7 @@ def run(request, tmp_path_factory):
     return folder, model
 
 
+@pytest.mark.slow
 def test_a_run_loads_as_it_was_written(run):
     folder, model = run
     loaded = tfnlp.load(folder)

@@ -90,6 +90,7 @@ def test_losses_are_the_formulas(soft_targets, temperature):
     assert float(hits) == float(expected)
 
 
+@pytest.mark.slow
 def test_report_is_free_of_the_weights_and_loss_is_not():
     trainer = training.Trainer(tasks.Distillation(student(), teacher()), training.AdamW(), 1e-3)
     found = trainer.evaluate([batch()])
@@ -122,6 +123,7 @@ def test_the_teacher_is_neither_trained_nor_saved(tmp_path):
     assert not any("pooler" in path or "layer_1" in path for path in saved)
 
 
+@pytest.mark.slow
 def test_bf16_is_near_float32():
     given, found = batch(), []
     for dtype in ("float32", "mixed_bfloat16"):

@@ -56,6 +56,7 @@ def toy_task(kind, lm_weight=0.5):
     return GPTFineTuning(model, lm_weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["score", "choice"])
 def test_losses_and_scores_are_means_over_real_targets(kind):
     task, batches = toy_task(kind, 0.3), toy(kind)

@@ -134,6 +134,7 @@ def test_weights_of_bfloat16_are_cast_once_for_all_batches():
     assert np.abs(call(batch)["wide"] - call(batch, weights)["wide"]).max() > 0.01
 
 
+@pytest.mark.slow
 def test_a_mirrored_model_predicts_too():
     with two_replicas().scope():
         model = tiny_model()

@@ -199,6 +199,7 @@ class Watched(tasks.SentenceTraining):
         return {"change": (self.loss, tf.reduce_sum(tf.abs(change)))}
 
 
+@pytest.mark.slow
 def test_dropout_is_the_same_in_both_passes():
     task = Watched(network(dropout=0.3), "ranking")
     trainer = training.Trainer(task, training.AdamW(), 1e-2, accumulation=2)

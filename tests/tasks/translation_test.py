@@ -89,6 +89,7 @@ def by_hand(model, sources, targets, epsilon):
     return sums
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_the_mean_over_all_targets(task):
     batches, sums = [], 0
     for lengths, seed in (([(5, 7), (2, 3)], 1), ([(3, 2), (6, 4)], 2)):

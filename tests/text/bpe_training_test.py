@@ -24,6 +24,7 @@ def test_gpt2():
     assert b"\xc4\xa0the" in tokenizer.id_to_token(ids).to_list()[0]
 
 
+@pytest.mark.slow
 def test_gpt():
     texts = ["low low low lower newest", "widest newest\nlow", "newest newest newest é"]
     tokens, merges = train_bpe(texts, 60, "gpt")

@@ -64,6 +64,7 @@ ROWS = st.lists(BYTES, min_size=1, max_size=8)
 FUZZ = hypothesis.settings(derandomize=True, max_examples=150, deadline=None, database=None)
 
 
+@pytest.mark.slow
 @FUZZ
 @hypothesis.given(rows=ROWS)
 def test_fuzz_against_plain_python(rows):
@@ -114,6 +115,7 @@ def test_tokens_that_are_not_what_their_text_gives():
     assert tokenizer.id_to_token(tokenizer.tokenize(["abc"])).to_list() == [[b"ab", b"c"]]
 
 
+@pytest.mark.slow
 def test_parts_of_a_vocabulary():
     tokenizer = GPT2Tokenizer(golden("gpt2_openai_tf"))
     assert tokenizer.vocab_size == 13435 and tokenizer.end_id is None

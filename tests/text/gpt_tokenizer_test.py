@@ -58,12 +58,14 @@ def test_detokenize():
     assert published().detokenize(tf.constant([[40477, one, one, 40477]])).numpy() == [b"low low"]
 
 
+@pytest.mark.slow
 def test_invalid_utf8_of_two_words_makes_no_character():
     tokenizer = GPTTokenizer((TOKENS, MERGES))
     ids = tokenizer.tokenize([b"low\xc3 \xa9low", b"l\xff"])
     assert tokenizer.vocabulary.index("é</w>") not in ids.flat_values.numpy()
 
 
+@pytest.mark.slow
 def test_the_right_class(tmp_path):
     write_bpe(tmp_path, TOKENS, MERGES)
     assert type(gpt_tokenizer(tmp_path)) is GPTTokenizer

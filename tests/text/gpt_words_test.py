@@ -9,6 +9,7 @@ import re
 import sys
 import unicodedata
 
+import pytest
 import tensorflow as tf
 
 from tfnlp.text.gpt.exceptions import EXCEPTIONS, find
@@ -170,6 +171,7 @@ PIECES = (
 ).split() + [" ", "\n"]
 
 
+@pytest.mark.slow
 def test_equals_the_literal_rules():
     rng = random.Random(5)
     texts = ["".join(rng.choices(PIECES, k=rng.randint(1, 6))) for _ in range(6000)]

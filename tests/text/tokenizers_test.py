@@ -40,6 +40,7 @@ def of(kind):
     return MAKERS[kind]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKERS)
 def test_any_batch_eagerly_and_in_a_dataset(kind):
     tokenizer = of(kind)

@@ -24,6 +24,7 @@ def test_nan_is_never_the_best(monitor):
     assert history.best_step(monitor) == 20
 
 
+@pytest.mark.slow
 def test_validation_may_be_a_function(tmp_path):
     values = iter([0.2, 0.7, 0.4])
     trainer = toy_trainer(directory=tmp_path)
@@ -42,6 +43,7 @@ def test_validation_may_be_a_function(tmp_path):
     assert toy_trainer(directory=tmp_path).restore(best=True) == 2
 
 
+@pytest.mark.slow
 def test_a_function_that_does_not_measure_the_monitor(tmp_path):
     trainer = toy_trainer(directory=tmp_path)
     with pytest.raises(ValueError, match="monitor='loss'"):

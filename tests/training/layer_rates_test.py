@@ -74,6 +74,7 @@ def norm_of(gradients):
     return np.sqrt(sum((g**2).sum() for g in gradients))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay, frozen", [(None, 0), (0.4, 2)])
 def test_a_step_applies_the_clipped_gradient_with_a_rate_for_each_layer(decay, frozen):
     loss, gradients = toy_gradients(ToyBatches().batch(0))

@@ -159,6 +159,7 @@ def test_scaling_is_on_for_float16_alone():
     assert toy.toy_trainer(loss_scaling=True)._settings["loss_scaling"]["interval"] == 2000
 
 
+@pytest.mark.slow
 def test_scaled_gradients_of_float16_are_near_those_of_float32():
     """Closer than 8 bits would be, for every weight; 0.009 was seen."""
     trainer = toy.toy_trainer()

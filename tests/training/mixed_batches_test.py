@@ -57,7 +57,8 @@ def trained(output, steps=12, **arguments):
     return [w.numpy() for w in task.model.weights], [row["loss"] for row in history.train]
 
 
-@pytest.mark.parametrize("output", ["tag", pytest.param("span", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["tag", "span"])
 def test_parts_of_similar_length_give_the_numbers_of_the_whole_batch(output):
     """Twelve updates, several of them in a call, as fine-tuning makes them."""
     (whole, losses), (parts, other) = trained(output), trained(output, accumulation=4)

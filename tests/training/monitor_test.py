@@ -38,6 +38,7 @@ def monitored(tmp_path_factory):
     return trainer, folder
 
 
+@pytest.mark.slow
 def test_monitoring_changes_no_bit(monitored):
     trainer, folder = monitored
     plain = toy_trainer(dropout=0.1, steps_per_call=2)

@@ -110,12 +110,14 @@ def test_by_rows_is_the_same_as_dense(by_rows):
     assert history.train[-1]["loss"] < history.train[0]["loss"]
 
 
+@pytest.mark.slow
 def test_two_replicas_and_micro_batches_equal_one_device(by_rows):
     weights, _ = by_rows
     assert_same(trained(accumulation=2)[0], weights, **CLOSE)
     assert_same(trained(two_replicas())[0], weights, **CLOSE)
 
 
+@pytest.mark.slow
 def test_under_xla_cbow_is_the_same(by_rows):
     plain, _ = trained(architecture="cbow")
     assert_same(trained(architecture="cbow", jit_compile=True)[0], plain, **CLOSE)

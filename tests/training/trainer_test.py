@@ -56,10 +56,12 @@ def test_every_split_of_the_batch_gives_the_same_numbers(one_device, arguments):
         np.testing.assert_allclose(history.validation[-1][key], value, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_steps_a_call_change_nothing(one_device):
     assert_same(one_device[1], train(toy_trainer(steps_per_call=STEPS))[1])
 
 
+@pytest.mark.slow
 def test_held_out_batches_of_many_lengths_share_a_trace():
     def cut(number, length):
         batch = ToyBatches().batch(number)
@@ -103,6 +105,7 @@ def test_replicas_drop_different_units():
     assert 0.45 < agreement < 0.55  # independent coins agree half of the time
 
 
+@pytest.mark.slow
 def test_resume_is_bit_identical_with_dropout(tmp_path):
     whole, after = train(toy_trainer(dropout=0.2, directory=tmp_path / "a", keep=6), 6)
     third = "checkpoints/step-0000000003"
