@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.hub.export_test import CLOSE, SIZE, text_preprocessor
+from tests.hub import bert_toy
+from tests.hub.export_test import CLOSE, PREPROCESSOR
 from tfnlp import hub
 
 pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time
@@ -43,14 +44,15 @@ ERRORS = {
     "no text": (
         dense, dict(preprocessor=keras.layers.TextVectorization(vocabulary=["a"])), "preprocessor"
     ),
-    "vocabulary": (of_ids, dict(preprocessor=text_preprocessor), "a vocabulary of 11 tokens"),
-    "length": (lambda: of_ids(6, SIZE), dict(preprocessor=text_preprocessor), "[?, 8]"),
+    "vocabulary": (of_ids, dict(preprocessor=PREPROCESSOR), "a vocabulary of 13 tokens"),
+    "length": (
+        lambda: of_ids(6, len(bert_toy.WORDS)), dict(preprocessor=PREPROCESSOR), "[?, 8]"
+    ),
 }  # fmt: skip
 
 
 def test_errors_come_in_a_line_and_early(tmp_path):
     for model, keywords, said in ERRORS.values():
-        keywords = {k: x() if x is text_preprocessor else x for k, x in keywords.items()}
         with pytest.raises(ValueError) as error:
             hub.export(model(), tmp_path / "new", **keywords)
         assert said in str(error.value) and "\n" not in str(error.value)
