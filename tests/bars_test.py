@@ -14,7 +14,6 @@ import pytest
 
 from tfnlp import bars
 from tfnlp.bars import ProgressBar
-from tfnlp.tasks.measure_names import in_words
 from tfnlp.training.progress import Progress
 
 FIGURES = {"loss": 1.2345, "tokens_per_second": 21345.0, "steps_per_second": 12.5}
@@ -87,17 +86,6 @@ def test_a_training_keeps_a_bar_and_the_figures_that_fit(columns, monkeypatch):
             ["held", "out", "loss", "right", "right", "perplexity"],
             ["1500", "3.8123", "0.1312", "0.7500", "45.2"],
         ]
-
-
-def test_the_names_of_measures_stand_once_above_their_table():
-    with terminal(80) as told, Progress(0, 3) as progress:
-        for step in (1, 2):
-            progress.note(step, HELD_OUT)
-        assert sum("perplexity" in line for line in told()) == 1
-        progress.note(3, {"loss": 3.0})
-        assert "  held out     loss" in told()
-    assert in_words("masked_lm_accuracy") == "masked words right"
-    assert in_words("a_measure_of_mine") == "a measure of mine"
 
 
 def test_a_file_gets_whole_lines(monkeypatch):

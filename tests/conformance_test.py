@@ -23,6 +23,7 @@ from tests.conformance_calls import (
 )
 from tests.conformance_row import B
 from tests.conformance_table import LEARNING, ROWS, UNWEIGHTED, table
+from tests.conformance_values import weighed
 from tfnlp import layers
 
 CALM = [row for row in UNWEIGHTED if not row.options.get("training")]  # that draw no numbers
@@ -63,11 +64,7 @@ def outputs_and_gradients(row, layer, inputs, weights_of_outputs):
     """The outputs, and d(sum of outputs times random numbers) / d(each weight) as tensors."""
     with tf.GradientTape() as tape:
         outputs = row.call(layer, inputs)
-        parts = [
-            tf.reduce_sum(tf.cast(y, "float32") * c)
-            for y, c in zip(outputs, weights_of_outputs, strict=True)
-        ]
-        loss = tf.add_n(parts)
+        loss = weighed(outputs, weights_of_outputs)
     if not row.gradient:
         return outputs, []
     gradients = tape.gradient(loss, [v.value for v in layer.trainable_variables])

@@ -59,7 +59,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "electra": _ENCODER | dict(generator_size=0.5),
 }  # fmt: skip
 TRANSLATORS = ("seq2seq", "transformer")
-WORD_VECTORS = ("word2vec", "glove", "nnlm")
 # A language with another word for each word, and another order: the last one comes first.
 WORDS = {"red": "rot", "dog": "Hund", "sees": "sieht", "big": "groß", "cat": "Katze", "the": "der"}
 

@@ -1,9 +1,6 @@
 """Exports called as TensorFlow Serving calls them."""
 
-import http.client
 import importlib.util
-import json
-import threading
 
 import numpy as np
 import pytest
@@ -60,25 +57,3 @@ def test_rows_and_columns(rest):
     assert predict({"signature_name": "tokens", "instances": [row]}) == {"predictions": [3]}
     column = {"tokens": [["a", "b"]], "sequence_len": [1]}
     assert predict({"signature_name": "tokens", "inputs": column}) == {"outputs": [3]}
-
-
-def test_over_http(rest):
-    server = rest.serve(rest.loaded, 0)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-
-        def post(path, body):
-            connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
-            connection.request("POST", path, body)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-
-        path = "/v1/models/toy:predict"
-        status, answer = post(path, '{"instances": ["ab"]}')
-        assert status == 200 and answer["predictions"][0]["label"] == "ab!"
-        for wrong in ("{", "{}", '{"instances": [["a"]]}', '{"inputs": {"no": ["a"]}}'):
-            assert post(path, wrong)[0] == 400 and "error" in post(path, wrong)[1]
-        assert post("/v1/models/other:predict", "{}")[0] == 404
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -163,20 +163,6 @@ def kill_at_checkpoint(process: subprocess.Popen, run: pathlib.Path) -> None:
     while not list((run / "checkpoints").glob("step-*")):
         assert process.poll() is None, "the training ended without a checkpoint"
         time.sleep(0.01)
-    _kill(process)
-
-
-def kill_when_said(process: subprocess.Popen, text: str, times: int = 1) -> None:
-    """Kill a process, as SIGKILL does, when it has written a text so often to stderr, a pipe."""
-    said = ""
-    while said.count(text) < times:
-        letter = process.stderr.read(1)
-        assert letter, f"the process ended before it said {text!r}: {said[-2000:]}"
-        said += letter
-    _kill(process)
-
-
-def _kill(process: subprocess.Popen) -> None:
     process.kill()
     assert process.wait() == -signal.SIGKILL
 

@@ -65,13 +65,6 @@ def test_same_command_resumes_and_another_setting_is_refused(made, tmp_path, cap
     assert "training.learning_rate was 0.0005, now 0.1" in line and f"--from {run}" in line
 
 
-@pytest.mark.slow
-def test_profile_of_some_steps(made, tmp_path):
-    command = made("bert").command(tmp_path / "run", steps=24, profile=True)
-    assert tfnlp(*command) == 0
-    assert list((tmp_path / "run" / "logs" / "plugins" / "profile").glob("*/*.xplane.pb"))
-
-
 @pytest.mark.parametrize(
     "option, content, said",
     [

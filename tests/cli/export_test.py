@@ -67,12 +67,6 @@ def test_the_same_command_finishes_an_export_that_was_killed(kind, first, tmp_pa
     assert sorted(os.listdir(tmp_path / "pairs" / "m")) == sorted([first, "preprocessor"])
 
 
-# --- Small weights and LiteRT
-
-
-# --- One module of strings to vectors
-
-
 # --- The card of a fine-tuned model
 
 

@@ -216,6 +216,7 @@ SERVED = {
     **dict.fromkeys(("tag", "crf", "roles"), ("tags", "probabilities")),
     "answer": ("answer", "score", "scores"),
 }
+PADDED = ("labels", "tag", "crf", "roles")  # to the longest of a batch
 
 
 def assert_served(name, said, predictions):
@@ -225,12 +226,7 @@ def assert_served(name, said, predictions):
             want, found = prediction[key], said[key][i]
             if isinstance(want, dict):
                 want = list(want.values())
-            if isinstance(want, list) and name in (
-                "labels",
-                "tag",
-                "crf",
-                "roles",
-            ):  # batches are padded
+            if isinstance(want, list) and name in PADDED:
                 assert key == "probabilities" or not any(found[len(want) :])
                 found = found[: len(want)]
             if key in ("label", "labels", "choice", "tags", "answer"):

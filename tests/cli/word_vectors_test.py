@@ -158,24 +158,6 @@ def test_the_nnlm_is_measured_as_it_was_trained(more, made, tmp_path, capsys):
     assert found["unknown_words"] == int(np.sum(corpus.ids >= 200)) > 0
 
 
-@pytest.mark.slow
-def test_a_config_that_was_changed(made, tmp_path, capsys):
-    run = made("nnlm").run
-    assert sorted(os.listdir(run)) == RUN
-    config = config_of(run)
-    (tmp_path / "vocab.txt").write_bytes((run / "vocab.txt").read_bytes())
-    (tmp_path / "checkpoints").mkdir()
-    for change, words in (
-        ({"context": "2"}, "arguments.context"),
-        ({"vocab_size": 10**9}, "belong together"),
-        ({"layers": 1}, "layers"),
-    ):
-        changed = {**config, "arguments": {**config["arguments"], **change}}
-        (tmp_path / "config.json").write_text(json.dumps(changed))
-        assert tfnlp("predict", "word2vec", "--model", tmp_path, "the") == 1
-        assert words in error(capsys)
-
-
 # --- What vectors are used for
 
 

@@ -13,17 +13,11 @@ from tests.convert.checkpoints import (
     huggingface_arrays,
     write,
 )
-from tests.convert.faults import one_line
+from tests.convert.faults import no_model_of, one_line
 from tests.support import golden
 from tfnlp.convert import load_bert
 
-
-@pytest.fixture
-def no_model(monkeypatch):
-    """Fails the test if a weight is assigned."""
-    monkeypatch.setattr(
-        tfnlp.convert.encoders.loading, "assign", lambda *_: pytest.fail("a model was filled")
-    )
+no_model = no_model_of(tfnlp.convert.encoders.loading)
 
 
 def fails(path, pattern, error=ValueError, **arguments):

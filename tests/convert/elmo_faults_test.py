@@ -8,19 +8,13 @@ import pytest
 
 import tfnlp.convert.elmo.loading
 from tests.convert.elmo_reference import random_arrays, small_options, write
-from tests.convert.faults import one_line
+from tests.convert.faults import no_model_of, one_line
 from tfnlp.convert import load_elmo
 from tfnlp.convert.elmo.options import read_options
 
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 
-
-@pytest.fixture
-def no_model(monkeypatch):
-    """Fails the test if a model is made of the weights."""
-    monkeypatch.setattr(
-        tfnlp.convert.elmo.loading, "Pretrained", lambda *_: pytest.fail("a model was made")
-    )
+no_model = no_model_of(tfnlp.convert.elmo.loading, "Pretrained")
 
 
 def fails(pattern, error=ValueError, path=None, **arguments):

@@ -5,7 +5,8 @@ import json
 import h5py
 import numpy as np
 
-ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "tanh": np.tanh}
+from tests.layers.reference import ACTIVATIONS, sigmoid
+
 BEGIN_SENTENCE, END_SENTENCE, BEGIN_WORD, END_WORD, PADDING = 257, 258, 259, 260, 261
 
 
@@ -36,10 +37,6 @@ def read(path):
     with h5py.File(path, "r") as file:
         file.visititems(keep)
     return arrays
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def token_vector(arrays, options, ids):

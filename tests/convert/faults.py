@@ -24,3 +24,13 @@ def drain(open_file, path):
 def unreadable(open_file, path, pattern, error=ValueError):
     """Fails unless a file or one of its tensors gives an error in one line that names the file."""
     assert str(path) in one_line(pattern, error, drain, open_file, path)
+
+
+def no_model_of(module, name="assign"):
+    """A fixture that fails a test in which a loader makes a model of the weights."""
+
+    @pytest.fixture
+    def no_model(monkeypatch):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("a model was made"))
+
+    return no_model

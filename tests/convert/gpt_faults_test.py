@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfnlp.convert.gpt.loading
-from tests.convert.faults import one_line
+from tests.convert.faults import no_model_of, one_line
 from tests.convert.gpt_checkpoints import (
     GPT1,
     GPT2,
@@ -20,13 +20,7 @@ from tests.convert.gpt_checkpoints import (
 from tests.support import golden
 from tfnlp.convert import load_bert, load_gpt
 
-
-@pytest.fixture
-def no_model(monkeypatch):
-    """Fails the test if a weight is assigned."""
-    monkeypatch.setattr(
-        tfnlp.convert.gpt.loading, "assign", lambda *_: pytest.fail("a model was filled")
-    )
+no_model = no_model_of(tfnlp.convert.gpt.loading)
 
 
 def fails(path, pattern, error=ValueError, load=load_gpt, **arguments):

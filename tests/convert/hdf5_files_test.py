@@ -1,5 +1,7 @@
 """HDF5 files are read as h5py reads them; missing data and damage are named."""
 
+import functools
+
 import h5py
 import numpy as np
 import pytest
@@ -9,16 +11,13 @@ from tests.convert.faults import unreadable
 from tests.support import golden
 from tfnlp.convert.formats.hdf5_files import open_hdf5
 
+fails = functools.partial(unreadable, open_hdf5)
 DTYPES = ["<f2", "<f4", ">f4", "<f8", "i1", "<i2", ">i4", "<i8", "u1", "<u2", "<u4", ">u8"]
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "x.hdf5"
-
-
-def fails(path, pattern):
-    unreadable(open_hdf5, path, pattern)
 
 
 def assert_same_as_h5py(path):

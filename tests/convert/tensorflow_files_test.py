@@ -1,5 +1,6 @@
 """TensorFlow's checkpoints: dtypes, shards, and files that are truncated or damaged."""
 
+import functools
 import shutil
 
 import numpy as np
@@ -12,10 +13,7 @@ from tfnlp.convert import open_tensors
 from tfnlp.convert.folders import find_weights
 
 NAME = "bert_model.ckpt"
-
-
-def fails(path, pattern, error=ValueError):
-    unreadable(open_tensors, path, pattern, error)
+fails = functools.partial(unreadable, open_tensors)
 
 
 def test_dtypes_and_shards(tmp_path):

@@ -1,5 +1,6 @@
 """Readers of weight files: values, and what happens to damaged ones."""
 
+import functools
 import json
 import pickle
 import struct
@@ -16,9 +17,7 @@ from tests.convert.faults import drain, one_line, unreadable
 from tests.fuzz.damage import MEBIBYTE, survives
 from tfnlp.convert import open_tensors
 
-
-def fails(path, pattern, error=ValueError):
-    unreadable(open_tensors, path, pattern, error)
+fails = functools.partial(unreadable, open_tensors)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])

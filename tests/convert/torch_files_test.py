@@ -1,5 +1,6 @@
 """PyTorch's files are read without torch, and nothing that they name is ever called."""
 
+import functools
 import json
 import pickle
 import sys
@@ -16,11 +17,8 @@ from tfnlp.convert import open_tensors
 
 FLOATS = np.arange(24, dtype=np.float32).reshape(4, 6)
 DATA = {"0": FLOATS.tobytes()}
+fails = functools.partial(unreadable, open_tensors)
 PLAIN = Described("0", "FloatStorage", 24, 0, (4, 6), (6, 1))
-
-
-def fails(path, pattern):
-    unreadable(open_tensors, path, pattern)
 
 
 @pytest.fixture

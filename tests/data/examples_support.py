@@ -8,6 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from tests.cli.command import tfnlp
+from tests.data.batches_test import arrays  # noqa: F401
+from tests.data.batches_test import assert_equal as assert_same  # noqa: F401
 from tfnlp.cli import examples, parse
 from tfnlp.data import (
     PairShards,
@@ -107,18 +109,6 @@ def from_text(model, folder, documents, valid=None, held_out=0.05, **arguments):
 
 def documents_of(files, model="bert"):
     return list(read_documents(files, "auto", paragraphs=model == "gpt"))
-
-
-def arrays(batch):
-    return {name: np.asarray(value) for name, value in batch.items()}
-
-
-def assert_same(left, right):
-    left, right = arrays(left), arrays(right)
-    assert left.keys() == right.keys()
-    for name, value in left.items():
-        assert value.dtype == right[name].dtype, name
-        np.testing.assert_array_equal(value, right[name], err_msg=name)
 
 
 def contents(folder):

@@ -155,18 +155,6 @@ def test_own_held_out_text(examples_of, corpus, tmp_path):
         assert_same(shards.batch(step), made.batch(step))
 
 
-@pytest.mark.filterwarnings("ignore:the corpus is one document")
-def test_a_single_document_is_cut(corpus, tmp_path):
-    lines = [line for document in documents_of(corpus[:1]) for line in document]
-    (tmp_path / "one.txt").write_text("\n".join(lines))
-    flags = ("--layout", "lines", "--held-out", "0.2", "--epochs", "1")
-    counts = make("gpt", [str(tmp_path / "one.txt")], tmp_path / "x", *flags)["counts"]
-    made, _ = from_text("gpt", tmp_path / "x", [lines], held_out=0.2, batch_size=4)
-    assert counts["train"]["lines"] + counts["held_out"]["lines"] == len(lines)
-    for step in (0, 4):
-        assert_same(WindowShards(tmp_path / "x", batch_size=4).batch(step), made.batch(step))
-
-
 VOCABULARY = [*SPECIAL_TOKENS, ".", *WORDS]
 MAKER = functools.partial(WordPieceTokenizer, VOCABULARY)
 RECIPES = {

@@ -4,10 +4,8 @@
 no dropout) in the ways people do, and writes what it saw to FOLDER/seen.npz.
 """
 
-import logging
 import os
 import sys
-import warnings
 
 BLOCKED = ("tfnlp", "keras", "tensorflow_text", "tensorflow_hub", "tf_keras")
 sys.modules.update(dict.fromkeys(BLOCKED))  # importing one, or anything in it, now fails
@@ -20,12 +18,6 @@ texts = tf.constant(["the cat  sat", "", "naïve 北京 cat <UNK>"])
 tokens = tf.constant([["the", "cat", "sat", "rest"], ["x"] * 4, ["naïve", "北京", "cat", "<UNK>"]])
 lengths = tf.constant([3, -2, 9])
 seen = {}
-complaints = []
-
-
-class Keep(logging.Handler):
-    def emit(self, record):
-        complaints.append(record.getMessage())
 
 
 def listed(prefix, outputs):
@@ -43,14 +35,7 @@ def dense(gradient):
     return tf.convert_to_tensor(gradient).numpy()
 
 
-tf.get_logger().addHandler(Keep(logging.WARNING))
-modules = {}
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    for name in ("cache", "all"):
-        modules[name] = tf.saved_model.load(f"{folder}/{name}")
-complaints += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-seen["complaints"] = np.array(complaints)
+modules = {name: tf.saved_model.load(f"{folder}/{name}") for name in ("cache", "all")}
 
 for name, module in modules.items():
     listed(f"{name}/text", module(texts))

@@ -177,13 +177,6 @@ def test_large_cache_is_no_part_of_the_graph(encoder, exported, tmp_path, capfd)
 # --- What comes back from the disk
 
 
-def test_graphs_stay_small(exported):
-    folder = exported[0]
-    # Constants would add the weights, and a graph a call the same graph four times.
-    sizes = {n: os.path.getsize(folder / n / "saved_model.pb") for n in ("cache", "all")}
-    assert sizes["cache"] < 1.3e6 and sizes["all"] < 2.5e6
-
-
 @pytest.mark.parametrize("name", ["cache", "all"])
 def test_loaded_module_equals_the_model(encoder, exported, name):
     _, still, seen = exported
@@ -206,7 +199,6 @@ def test_variables(encoder, exported):
     assert seen["cache/counts"].tolist() == [count + 1, 2]
     assert seen["all/counts"].tolist() == [count, count]
     assert seen["frozen"].all() and len(seen["frozen"]) == count - 1
-    assert seen["complaints"].tolist() == []  # loading warns of nothing
     assert seen["cache/dropout"] == seen["all/dropout"] == 0
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp import models
+from tests.hub import bert_toy, elmo_toy
 from tfnlp.hub import ElmoModule, sentence_layers
 from tfnlp.hub.modules import frozen_features as features
 from tfnlp.hub.modules.frozen_features import (
@@ -17,7 +17,7 @@ from tfnlp.hub.modules.frozen_features import (
 from tfnlp.tasks.encoding import EncodedExamples
 from tfnlp.text import character_ids
 
-P, H = 4, 8
+P, H = elmo_toy.P, bert_toy.H
 HALF = dict(rtol=2e-3, atol=2e-3)  # half precision
 SENTENCES = [["the", "cat", "naïve"], ["北京"], [], ["a", "the", "cat", "."]]
 
@@ -25,24 +25,12 @@ SENTENCES = [["the", "cat", "naïve"], ["北京"], [], ["a", "the", "cat", "."]]
 @pytest.fixture(scope="module")
 def elmo():
     keras.utils.set_random_seed(0)
-    encoder = models.elmo(
-        units=6,
-        projection_size=P,
-        embedding_size=3,
-        filters=((1, 4), (2, 4)),
-        num_highway=1,
-    )
-    for variable in encoder.trainable_variables:
-        variable.assign(keras.random.normal(variable.shape, stddev=0.4))
+    encoder = elmo_toy.tiny()
     return encoder, ElmoModule(encoder)
 
 
-def bert(seed=0):
-    encoder = models.bert(30, 2, H, 2, 16, 12, dropout=0.1, attention_dropout=0.1)
-    rng = np.random.default_rng(seed)
-    for variable in encoder.trainable_variables:
-        variable.assign(rng.normal(0, 0.3, variable.shape))
-    return encoder
+def bert():
+    return bert_toy.encoder(dropout=0.1)
 
 
 def elmo_alone(encoder, words):
@@ -95,7 +83,9 @@ def encoded(rng, sizes, choices=None):
         if choices is not None:
             mask[0, max(1, size - 2) :] = 0
         inputs["input_mask"].append(mask)
-        inputs["input_word_ids"].append(mask * rng.integers(1, 30, shape).astype(np.int32))
+        inputs["input_word_ids"].append(
+            mask * rng.integers(1, len(bert_toy.WORDS), shape).astype(np.int32)
+        )
         inputs["input_type_ids"].append(mask * rng.integers(0, 2, shape).astype(np.int32))
     return EncodedExamples(inputs, np.zeros(len(sizes), np.int32), np.arange(len(sizes)))
 

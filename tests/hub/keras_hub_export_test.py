@@ -1,6 +1,5 @@
 """Models of keras-hub as SavedModels from strings; keras-hub alone says what is right."""
 
-import io
 import pathlib
 
 import numpy as np
@@ -10,6 +9,7 @@ import tensorflow as tf
 from tests.support import run_python
 from tests.text.bpe_reference import byte_names
 from tfnlp import hub
+from tfnlp.text import train_sentencepiece
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
@@ -18,6 +18,7 @@ MERGES = ["t h", "th e", "c a", "ca t", "Ġ the", "Ġ cat"]
 SPECIAL = ["<s>", "<pad>", "</s>", "<mask>", "<|endoftext|>"]
 BYTES = [*SPECIAL, *byte_names(), *(merge.replace(" ", "") for merge in MERGES)]
 TEXTS = ["The cat sat the the!", "a cat <mask> the", "", "one two three four five six seven"]
+LINES = ["the cat sat on the mat ! a b c d e f g"] * 20
 SIZES = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, max_sequence_length=12)
 CLOSE = dict(rtol=1e-5, atol=1e-5)
 
@@ -27,26 +28,13 @@ def models():
     return pytest.importorskip("keras_hub").models
 
 
-def sentence_pieces():
-    """A SentencePiece model with ALBERT's special tokens."""
-    sentencepiece = pytest.importorskip("sentencepiece")
-    model = io.BytesIO()
-    names = dict(pad_piece="<pad>", unk_piece="<unk>", bos_piece="[CLS]", eos_piece="[SEP]")
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat sat on the mat ! a b c d e f g"] * 20),
-        model_writer=model, vocab_size=40, hard_vocab_limit=False, pad_id=0, unk_id=1, bos_id=2,
-        eos_id=3, user_defined_symbols="[MASK]", minloglevel=2, **names,
-    )  # fmt: skip
-    return model.getvalue()
-
-
 def made(models, name):
     """A backbone with random weights and a preprocessor of the family `name`."""
     ids = {token: i for i, token in enumerate(BYTES)}
     tokenizer = {
         "Bert": lambda: models.BertTokenizer(PIECES, lowercase=True),
         "GPT2": lambda: models.GPT2Tokenizer(ids, MERGES),
-        "Albert": lambda: models.AlbertTokenizer(sentence_pieces()),
+        "Albert": lambda: models.AlbertTokenizer(train_sentencepiece(LINES, 40)),
     }[name]()
     sizes = {**SIZES, "embedding_dim": 4} if name == "Albert" else SIZES
     kind = "GPT2CausalLMPreprocessor" if name == "GPT2" else f"{name}TextClassifierPreprocessor"

@@ -112,13 +112,3 @@ def test_it_trains_as_its_original_does(saved, style):
     assert_close(values(layer), end.values)  # moving averages among them
     assert_close(dense.get_weights(), end.head)
     np.testing.assert_allclose(model(INPUTS), end.outputs, **CLOSE)
-
-
-def test_moving_averages_move_in_training_alone(saved):
-    path, original, start, end = saved
-    (index,) = [i for i, v in enumerate(original.variables) if "moving_mean" in v.name]
-    assert np.abs(end.values[index] - start.values[index]).max() > 1e-2
-    for trainable, training in ((True, False), (False, True)):
-        layer = hub.Layer(path, trainable=trainable)
-        layer(INPUTS, training=training)
-        np.testing.assert_array_equal(values(layer)[index], start.values[index])

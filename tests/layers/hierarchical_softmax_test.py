@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.negative_sampling_test import windows
+from tests.layers.negative_sampling_test import B, L, V, W, blocks, windows
 from tests.layers.reference import randomize, sigmoid
 from tfnlp.layers import HierarchicalCBOWLoss, HierarchicalSkipGramLoss, HierarchicalSoftmax
 from tfnlp.layers.huffman import huffman_tree
 
-V, P, B, L, W = 30, 7, 3, 6, 2
+P = 7
 COUNTS = (200 / np.arange(1, V + 1)).astype(int)
 DEPTH = huffman_tree(COUNTS).shape[1] + 2  # with padding
 
@@ -67,18 +67,6 @@ def test_probabilities_and_gradients_are_those_of_the_enumeration(use_bias, coun
         np.testing.assert_allclose(tf.convert_to_tensor(g), w, rtol=1e-3, atol=1e-5)
 
 
-def blocks():
-    rng = np.random.default_rng(2)
-    x = {
-        "inputs": rng.standard_normal((B, L + 2 * W, P)).astype("float32"),
-        "word_ids": rng.integers(0, V, (B, L + 2 * W)).astype("int32"),
-        "left": rng.integers(0, W + 1, (B, L)).astype("int32"),
-        "right": rng.integers(0, W + 1, (B, L)).astype("int32"),
-    }
-    x["left"][0, :2] = x["right"][0, :2] = 0  # words that stand alone
-    return x
-
-
 @pytest.mark.parametrize(
     "layer, size",  # groups of six, of one, and one centre
     [(HierarchicalSkipGramLoss, L), (HierarchicalSkipGramLoss, 11), (HierarchicalCBOWLoss, L),
@@ -86,8 +74,7 @@ def blocks():
 )  # fmt: skip
 def test_blocks_are_the_sum_over_their_pairs(layer, size, monkeypatch):
     monkeypatch.setattr("tests.layers.negative_sampling_test.L", size)
-    monkeypatch.setattr(f"{__name__}.L", size)
-    x, upstream = blocks(), np.array([1.0, -2.0, 0.5], "float32")
+    x, upstream = blocks(np.random.default_rng(2)), np.array([1.0, -2.0, 0.5], "float32")
     loss = make(layer, x["inputs"].shape, window=W)
     inputs, softmax = tf.constant(x["inputs"]), loss.softmax
     with tf.GradientTape() as tape:

@@ -10,19 +10,24 @@ from tfnlp.layers import CBOWLoss, SkipGramLoss
 V, D, B, L, W, N, K = 30, 7, 3, 6, 2, 4, 5
 
 
-def make(layer, seed=0, scale=0.7):
-    rng = np.random.default_rng(seed)
-    loss = layer(V, window=W, negatives=K)
-    loss.build((B, L + 2 * W, D))
-    randomize(loss, rng, scale)
+def blocks(rng):
+    """Vectors, words and windows of blocks."""
     inputs = {
         "inputs": rng.standard_normal((B, L + 2 * W, D)).astype("float32"),
         "word_ids": rng.integers(0, V, (B, L + 2 * W)).astype("int32"),
         "left": rng.integers(0, W + 1, (B, L)).astype("int32"),
         "right": rng.integers(0, W + 1, (B, L)).astype("int32"),
-        "negative_ids": rng.integers(0, V, (B, N)).astype("int32"),
     }
     inputs["left"][0, :2] = inputs["right"][0, :2] = 0  # words that stand alone
+    return inputs
+
+
+def make(layer, seed=0, scale=0.7):
+    rng = np.random.default_rng(seed)
+    loss = layer(V, window=W, negatives=K)
+    loss.build((B, L + 2 * W, D))
+    randomize(loss, rng, scale)
+    inputs = {**blocks(rng), "negative_ids": rng.integers(0, V, (B, N)).astype("int32")}
     inputs["negative_ids"][1, 1] = inputs["negative_ids"][1, 0]  # one that was drawn twice
     return loss, inputs
 

@@ -36,7 +36,7 @@ def build(output, pooler=True, seed=1, encoder=None, **arguments):
 
 
 def run(model, batch, training=False):
-    outputs = model(batch, training=training)
+    outputs = model({name: batch[name] for name in model.input}, training=training)
     return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import dense, inside, randomize
-from tests.models.lstm_reference import bilstm
+from tests.layers.reference import dense, inside, randomize, sigmoid
+from tests.models.bert_tasks_test import run
 from tfnlp.models import feature_task, select_layers
 
 B, T, L, D, C, K, V, U = 4, 7, 3, 5, 2, 3, 11, 4
@@ -66,9 +66,25 @@ def inputs(output, layers=L, seed=0):
     }
 
 
-def run(model, batch, training=False):
-    outputs = model({name: batch[name] for name in model.input}, training=training)
-    return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
+def lstm(x, kernel, recurrent, bias):
+    """Outputs `[T, U]` of a sequence without padding; Keras's gates are i, f, c, o."""
+    c = h = np.zeros(recurrent.shape[0])
+    outputs = []
+    for row in x:
+        i, f, g, o = np.split(row @ kernel + h @ recurrent + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.array(outputs)
+
+
+def bilstm(x, get):
+    """`[T, 2U]`; `get(way, name)` is a weight, with way "forward" or "backward"."""
+    forward, backward = (
+        [get(way, name) for name in ("kernel", "recurrent_kernel", "bias")]
+        for way in ("forward", "backward")
+    )
+    return np.concatenate([lstm(x, *forward), lstm(x[::-1], *backward)[::-1]], -1)
 
 
 def reference(weights, used, layers, types, word_ids, output, mix="weighted", pairs=False, **more):

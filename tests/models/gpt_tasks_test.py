@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.models.bert_tasks_test import run
 from tfnlp.models import gpt, gpt_task, gpt_with_extra_tokens
 
 VOCAB = 20
@@ -41,11 +42,6 @@ def inputs(sequences, batch=3, length=9, seed=0):
         "input_mask": mask,
         "extract_positions": (sizes - 1).astype("int32"),
     }
-
-
-def run(model, batch, training=False):
-    outputs = model(batch, training=training)
-    return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 
 
 def test_extra_tokens_come_behind_the_vocabulary():

@@ -7,7 +7,7 @@ import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
-from tests.runs.sentence_training_test import FAST, pairs, texts
+from tests.runs.sentence_training_test import FAST, texts
 from tfnlp.runs import task_folder
 from tfnlp.runs.task_examples import examples_of_texts
 
@@ -105,13 +105,3 @@ def test_other_families(kind, tmp_path):
                          lora_dropout=0.1, **LORA)  # fmt: skip
     assert run.results["metrics"]["accuracy"] > 0.6
     assert tfnlp.load(run.folder).evaluate(DEV) == run.results["metrics"]
-
-
-@pytest.mark.long
-def test_sentence_vectors(bert, tmp_path):
-    run = tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=tmp_path / "run",
-                         epochs=6, **LORA)  # fmt: skip
-    assert run.results["metrics"]["mrr"] > run.results["before"]["mrr"]
-    found = run.evaluate(pairs=pairs(24, 9))
-    assert found["mrr"] == pytest.approx(run.results["metrics"]["mrr"])
-    assert {v.path for v in run.encoder.weights} <= {v.path for v in bert.encoder.weights}

@@ -82,17 +82,6 @@ def test_pairs_come_nearer_and_the_run_is_a_model(run, bert, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_the_same_call_again_trains_nothing(run, bert, capsys):
-    more = dict(epochs=6, sizes=[4], seeds=[1, 2], **FAST)
-    again = tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=run.path, **more)
-    assert "has ended before" in capsys.readouterr().out
-    assert again.results["metrics"] == run.results["metrics"]
-    with pytest.raises(ValueError, match="temperature"):
-        tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=run.path,
-                       temperature=0.5, **more)  # fmt: skip
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, objective",
     [

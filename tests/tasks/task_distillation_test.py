@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from tests.tasks.fine_tuning_test import constant_model, cross_entropy
-from tests.training.toy import assert_same
 from tfnlp import models, training
 from tfnlp.data import PackedTaskBatches, TaskBatches
 from tfnlp.tasks import FineTuning, TaskDistillation, TaskSpec
@@ -143,21 +142,6 @@ def test_padding_changes_nothing(kind):
     )
     for name, value in short.items():
         np.testing.assert_allclose(long[name], value, rtol=1e-5, err_msg=name)
-
-
-@pytest.mark.slow
-def test_parts_of_a_batch_give_the_numbers_of_the_whole():
-    found = []
-    for accumulation in (1, 4):
-        task = bert_task("tag")
-        settings = dict(clip_norm=0.5, accumulation=accumulation)
-        run = training.Trainer(task, training.Adagrad(), 0.1, **settings)
-        history = run.fit(batches("tag", mixed=True), 4, log_every=1, progress=False)
-        losses = [row["loss"] for row in history.train]
-        found.append((losses, [v.numpy() for v in task.model.trainable_variables]))
-    (losses, weights), (other_losses, other_weights) = found
-    np.testing.assert_allclose(other_losses, losses, rtol=1e-5)
-    assert_same(weights, other_weights, atol=5e-5)
 
 
 def test_packed_rows_have_the_soft_targets_of_their_tokens():

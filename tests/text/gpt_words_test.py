@@ -12,7 +12,7 @@ import unicodedata
 import pytest
 import tensorflow as tf
 
-from tfnlp.text.gpt.exceptions import EXCEPTIONS, find
+from tfnlp.text.gpt.exceptions import EXCEPTIONS
 from tfnlp.text.gpt.splitting import gpt_words
 
 _graph = tf.function(gpt_words, input_signature=[tf.TensorSpec([None], tf.string)])
@@ -204,16 +204,6 @@ KNOWN = [
 def test_known_words():
     texts, words = zip(*KNOWN, strict=True)
     assert words_of(*texts) == [row.split(" ") for row in words]
-
-
-def test_table():
-    keys = sorted(EXCEPTIONS)
-    hit, values = find(EXCEPTIONS, tf.constant([*keys, "", "Don'T", "zzz"]))
-    assert hit.numpy().tolist() == [True] * len(keys) + [False] * 3
-    assert [value.decode() for value in values.numpy()[:-3]] == [EXCEPTIONS[key] for key in keys]
-    assert values.numpy()[-3:].tolist() == [b"", b"Don'T", b"zzz"]
-    for word, words in EXCEPTIONS.items():
-        assert words.replace(" ", "") == word
 
 
 # ftfy's part.

@@ -87,15 +87,6 @@ def test_length_as_a_tensor():
     assert pack(6).numpy().tolist() == [[CLS, 1, 2, 3, SEP, PAD]]
 
 
-def test_int64_and_int32_splits():
-    segment = tf.RaggedTensor.from_row_splits(
-        tf.constant([1, 2], tf.int64), tf.constant([0, 2], tf.int32)
-    )
-    packed = pack_segments([segment, ragged([[3]])], 6, CLS, SEP, PAD)
-    assert packed["input_word_ids"].dtype == tf.int32
-    assert packed["input_word_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 3, SEP]]
-
-
 def test_a_length_without_room_for_special_tokens():
     for length, separators in ((2, 1), (3, 2)):
         with pytest.raises(ValueError, match=f"seq_length={length}"):

@@ -14,22 +14,19 @@ UNSEEN = ["a-word-much-longer-than-all-the-others", "dry"]  # read, but never pr
 
 
 @functools.cache
-def toy_corpus(sentences=30, seed=5):
-    """Sentences of 1 to 9 words in documents of three."""
-    random = np.random.default_rng(seed)
-    lines = [
-        " ".join(random.choice(WORDS + UNSEEN, random.integers(1, 10))) for _ in range(sentences)
-    ]
-    documents = [lines[i : i + 3] for i in range(0, sentences, 3)]
+def toy_corpus():
+    """Thirty sentences of 1 to 9 words in documents of three."""
+    random = np.random.default_rng(5)
+    lines = [" ".join(random.choice(WORDS + UNSEEN, random.integers(1, 10))) for _ in range(30)]
+    documents = [lines[i : i + 3] for i in range(0, 30, 3)]
     return LanguageModelCorpus.build(
         documents, [*SPECIAL_WORDS, *WORDS], [*SPECIAL_WORDS, *WORDS, *UNSEEN], progress=False
     )
 
 
-def toy_windows(batch_size=8, window=4, reset="never", corpus=None):
+def toy_windows(batch_size=8, reset="never"):
     """Windows with an epoch of a few steps."""
-    corpus = corpus or toy_corpus()
-    return LanguageModelWindows(corpus, batch_size=batch_size, window=window, seed=3, reset=reset)
+    return LanguageModelWindows(toy_corpus(), batch_size=batch_size, window=4, seed=3, reset=reset)
 
 
 def toy_task(

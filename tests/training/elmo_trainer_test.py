@@ -1,7 +1,5 @@
 """Training with a state that passes from step to step: any split of the batch, and resume."""
 
-import shutil
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -78,25 +76,3 @@ def test_evaluation_leaves_the_training_state_alone(one_device):
     first = trainer.evaluate(batches)
     np.testing.assert_array_equal(state(trainer), before)
     assert trainer.evaluate(batches) == first  # and it starts from zero each time
-
-
-RANDOM = dict(task=dict(dropout=0.3, num_samples=5), keep=99)
-
-
-@pytest.mark.slow
-def test_run_resumed_from_a_step_ends_as_if_it_had_not_stopped(tmp_path):
-    # Dropout, sampled words, and the end of an epoch on the way.
-    steps = toy_windows().steps_per_epoch + 3
-    trainer = toy_trainer(directory=tmp_path / "whole", **RANDOM)
-    history = train(trainer, steps, evaluate_every=2, checkpoint_every=1)
-    end = state(trainer)
-    assert np.abs(end).max() > 0.1
-    resumed = toy_trainer(directory=tmp_path / "resumed", **RANDOM)
-    for step in (1, steps - 4, steps - 1):
-        shutil.rmtree(tmp_path / "resumed", ignore_errors=True)
-        name = f"checkpoints/step-{step:010d}"
-        shutil.copytree(tmp_path / "whole" / name, tmp_path / "resumed" / name)
-        again = train(resumed, steps, evaluate_every=2)
-        np.testing.assert_array_equal(state(resumed), end)
-        assert_same(weights(resumed), weights(trainer))
-        assert again.train == history.train and again.validation == history.validation

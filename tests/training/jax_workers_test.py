@@ -16,20 +16,13 @@ FEW = ("--draw", "--save-every", 25)
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
-def pair(folder, *arguments, more=((), ()), **settings):
+def pair(folder, *arguments, **settings):
     """Two workers that train in one directory, and the folders of what each of them returns."""
     places = addresses(2)
     outputs = [folder / f"worker {i}" for i in range(2)]
     arguments = ["--directory", folder / "shared", *arguments]
     return outputs, [
-        start(
-            output,
-            "jax",
-            *worker_arguments(places, i),
-            *arguments,
-            *more[i],
-            **settings,
-        )
+        start(output, "jax", *worker_arguments(places, i), *arguments, **settings)
         for i, output in enumerate(outputs)
     ]
 

@@ -75,7 +75,7 @@ class Rows(keras.callbacks.Callback):
         self.rows.append({"step": batch, **logs, "variables": variables})
 
 
-def make_trainer(strategy=None, optimizer="sgd", scaling=SCALING, **arguments):
+def make_trainer(strategy=None, optimizer="sgd", **arguments):
     """A trainer of the toy."""
     strategy = strategy or training.default_strategy()
     with strategy.scope():
@@ -90,7 +90,7 @@ def make_trainer(strategy=None, optimizer="sgd", scaling=SCALING, **arguments):
         loss=half_squares,
         strategy=strategy,
         clip_norm=None,
-        loss_scaling=scaling,
+        loss_scaling=SCALING,
         **arguments,
     )
 
