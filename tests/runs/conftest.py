@@ -3,7 +3,7 @@
 import pytest
 
 import tfnlp
-from tfnlp import books
+from tests.runs.engine_run import write_texts
 
 SMALL = dict(
     size="tiny", num_layers=1, hidden_size=8, num_heads=2, seq_length=16, max_positions=16,
@@ -16,12 +16,9 @@ ROWS = [(f"the {'good' if i % 2 else 'bad'} book number {i}", "no yes".split()[i
 @pytest.fixture(scope="session")
 def text(tmp_path_factory):
     """A file of sentences, a blank line between documents."""
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    words = books.path().read_text(encoding="utf-8")[:40_000].split()
-    lines = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)]
-    documents = ["\n".join(lines[i : i + 6]) for i in range(0, len(lines), 6)]
-    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
-    return path
+    folder = tmp_path_factory.mktemp("text")
+    write_texts(folder)
+    return folder / "text.txt"
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from tests.training import elmo_toy, gpt_toy, toy, transformer_toy
 from tfnlp import training
-from tfnlp.data import LanguageModelWindows
 
 STEPS = 4
 
@@ -25,12 +24,6 @@ class Lines(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         print(batch + 1, flush=True)
-
-
-def elmo_held_out():
-    """Windows whose rows begin with the state of the window before."""
-    windows = LanguageModelWindows(elmo_toy.toy_corpus(), batch_size=8, window=4, seed=4)
-    return windows.evaluation_batches(3)
 
 
 TOYS = {
@@ -44,7 +37,7 @@ TOYS = {
             strategy, dict(dropout=dropout, num_samples=5 if dropout else None), **more
         ),
         elmo_toy.toy_windows(),
-        elmo_held_out(),
+        elmo_toy.toy_windows().evaluation_batches(3),
     ),
     "gpt": lambda strategy, **more: (
         gpt_toy.toy_trainer(strategy, **more),
