@@ -34,13 +34,6 @@ def outputs(prefix, got):
             seen[at] = x.numpy()
 
 
-def generated(prefix, module):
-    for i, call in enumerate(calls):
-        outputs(f"{prefix}/method/{i}", module.generate(prompts, **settings(call)))
-    call = settings(calls[-1])
-    outputs(f"{prefix}/signature", module.signatures["generate"](prompt=prompts, **call))
-
-
 def look(kind):
     preprocessor = tf.saved_model.load(f"{folder}/{kind}/preprocessor")
     module = tf.saved_model.load(f"{folder}/{kind}/model")
@@ -53,7 +46,10 @@ def look(kind):
     seen[f"{kind}/detokenized_dense"] = preprocessor.detokenize(inputs["input_word_ids"]).numpy()
     outputs(f"{kind}/outputs", module(inputs))
     outputs(f"{kind}/served", module.signatures["serving_default"](**inputs))
-    generated(kind, module)
+    for i, call in enumerate(calls):
+        outputs(f"{kind}/method/{i}", module.generate(prompts, **settings(call)))
+    last = settings(calls[-1])
+    outputs(f"{kind}/signature", module.signatures["generate"](prompt=prompts, **last))
     return preprocessor, module, inputs
 
 

@@ -70,14 +70,10 @@ def greedily(pre):
     return run, run(*prompts(), SEEDS).numpy()
 
 
-def assert_greedy(tokens, logits):
-    want = [continuation(logits, row) for row in ROWS]
+def test_greedy_is_what_the_whole_model_says_each_time(pre, greedily):
+    tokens, want = greedily[1], [continuation(pre[1], row) for row in ROWS]
     assert tokens.dtype == np.int32 and tokens.tolist() == want
     assert len({tuple(row) for row in want}) == 4 and len(np.unique(want)) > 6
-
-
-def test_greedy_is_what_the_whole_model_says_each_time(pre, greedily):
-    assert_greedy(greedily[1], pre[1])
 
 
 def test_drawn_is_what_the_whole_model_says_each_time(pre, drawn):

@@ -30,10 +30,6 @@ def bert(tmp_path):
     return repositories.bert(tmp_path / "bert")
 
 
-def whole(files, path_of):
-    return files
-
-
 class TestDownload:
     def test_needed_files_alone_and_once(self, hub, bert, capsys):
         commit = hub.put("org/name", bert)
@@ -60,7 +56,7 @@ class TestDownload:
             assert found.revision == commit and found.folder.endswith(commit)
 
         hub.put("name", {"config.json": b"1"})  # the branch moves
-        found = fetch("hf://name", whole)
+        found = fetch("hf://name", lambda files, _: files)
         assert pathlib.Path(found.folder, "config.json").read_bytes() == b"1"
 
     def test_formats(self, hub, bert, tmp_path):
