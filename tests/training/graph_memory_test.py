@@ -27,7 +27,7 @@ def test_a_training_and_its_predictions_leave_no_graph():
     batch = {name: np.zeros((2, 4), x.dtype) for name, x in model.input.items()}
     assert forward(model, ["class_logits"])(batch)["class_logits"].shape[0] == 2
     del trainer, task, model
-    assert graphs() == before
+    assert graphs() <= before  # graphs of earlier tests may be freed meanwhile
 
 
 @tf.custom_gradient
