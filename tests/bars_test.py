@@ -122,9 +122,3 @@ def test_nothing_is_shown_of_a_disabled_or_an_inner_bar():
         for _ in ProgressBar(range(3), desc="inner"):
             pass
         assert "inner" not in "".join(told())
-
-
-def test_counts_have_three_digits():
-    shown = [bars.short(x) for x in (0, 0.834, 12.54, 950.0, 21345.0, 1_240_000, 3e9)]
-    assert shown == ["0", "0.83", "12.5", "950", "21.3k", "1.24M", "3.00G"]
-    assert [bars._clock(x) for x in (28, 113.4, 50000)] == ["0:28", "1:53", "13:53:20"]

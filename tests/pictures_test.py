@@ -2,11 +2,13 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 
 from tfnlp.pictures import plot_attention, plot_history
 from tfnlp.training.history import History
 
 
+@pytest.mark.slow
 def test_backend_and_open_figures_stay_those_of_the_caller(tmp_path):
     before = plt.get_backend()
     plt.switch_backend("svg")  # another one than draws PNG files, as a notebook's is

@@ -19,6 +19,7 @@ def pair(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_pair_and_versions(pair, tmp_path, capsys):
     assert tfnlp("inspect", pair) == 0
     modules = capsys.readouterr().out.split("\n\n")

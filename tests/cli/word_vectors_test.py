@@ -161,6 +161,7 @@ def test_the_nnlm_is_measured_as_it_was_trained(more, made, tmp_path, capsys):
 # --- What vectors are used for
 
 
+@pytest.mark.slow
 def test_nearest_words(file, capsys):
     assert tfnlp("predict", "word2vec", "--model", file, "king", "-", "man", "+", "woman") == 0
     assert capsys.readouterr().out.split("\n")[1].endswith("  queen")

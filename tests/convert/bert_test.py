@@ -94,6 +94,7 @@ def test_shards(tmp_path):
     assert_same_weights(load_bert(tmp_path).pretrainer, original().pretrainer)
 
 
+@pytest.mark.slow
 def test_stored_copies_and_buffers_are_accepted(tmp_path):
     arrays = huggingface_arrays()
     arrays["bert.embeddings.position_ids"] = np.arange(40)[None]

@@ -53,6 +53,7 @@ def tensors_of(kind):
     return {n.split("/")[1]: heads[n] for n in heads.files if n.startswith(f"{kind}/")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", TASKS)
 def test_fine_tuned_folders_are_read_and_written(output, expected, tmp_path):
     kind = TASKS[output]

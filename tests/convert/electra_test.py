@@ -70,6 +70,7 @@ def test_both_are_loaded_from_one_folder_and_written_again(tmp_path):
     assert not (tmp_path / "written" / "vocab.txt").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["tables", "heads"])
 def test_a_generator_of_another_discriminator_is_refused(wrong, tmp_path):
     def other_tables(tensors):

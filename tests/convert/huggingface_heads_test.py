@@ -115,6 +115,7 @@ def test_tags_are_those_of_the_first_piece():
     assert predicted == best
 
 
+@pytest.mark.slow
 def test_answers():
     run, expected = run_of("bert_answer"), expected_of("bert_answer")
     outputs, real = outputs_of(run, expected), expected["attention_mask"] == 1

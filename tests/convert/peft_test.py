@@ -38,6 +38,7 @@ def test_a_task_of_peft_gives_its_logits(capsys):
     assert "LABEL_" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_adapters_without_a_task_are_a_pretrained_model():
     """Of GPT-2, whose queries, keys and values are one matrix, stored as `[in, out]`."""
     loaded = tfnlp.load(PEFT / "gpt2_features")

@@ -101,6 +101,7 @@ def test_what_is_saved_is_what_was_read(loaded, tmp_path):
     assert again.tokenizer.merges == loaded.tokenizer.merges
 
 
+@pytest.mark.slow
 def test_other_configurations_are_refused(tmp_path):
     for key, value in (("type_vocab_size", 2), ("pad_token_id", 0), ("max_position_embeddings", 2)):
         with pytest.raises(ValueError, match=key):

@@ -99,6 +99,7 @@ def test_pickles_that_call_something_are_not_followed(save, tmp_path, container,
     assert flag.exists()  # so the pickles above would have done something
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content, pattern",
     [

@@ -39,6 +39,7 @@ def table(cells):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window, symmetric", [(1, True), (3, True), (3, False), (40, True)])
 def test_counts_are_those_of_loops_whatever_the_size_of_parts(window, symmetric):
     text = corpus()

@@ -8,6 +8,7 @@ from tests.support import shared_data
 from tfnlp.data import read_task
 
 
+@pytest.mark.slow
 def test_english_web_treebank():
     dev = read_task("tag", shared_data("tag/ud_ewt/en_ewt-ud-dev.conllu")).examples
     train = read_task("tag", shared_data("tag/ud_ewt/en_ewt-ud-train.conllu.gz")).examples

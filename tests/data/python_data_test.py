@@ -24,19 +24,6 @@ TEXTS = ["Rain fell. It was cold.", "Snow fell."]
 DOCUMENTS = [["Rain fell.", "It was cold."], ["Snow fell."]]
 
 
-class DataFrame:
-    """Has what is used of a `pandas.DataFrame`, which is not installed."""
-
-    __module__ = "pandas.core.frame"
-
-    def __init__(self, columns):
-        self.columns, self._rows = list(columns), list(zip(*columns.values(), strict=True))
-
-    def itertuples(self, index, name):
-        assert not index and name is None
-        return iter(self._rows)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -48,7 +35,6 @@ class DataFrame:
         {"text": np.array(TEXTS)},
         [{"text": text, "label": 1} for text in TEXTS],
         (text for text in TEXTS),
-        DataFrame({"label": [0, 1], "text": TEXTS}),
         tf.data.Dataset.from_tensor_slices(TEXTS),
         tf.data.Dataset.from_tensor_slices({"text": TEXTS, "label": [0, 1]}),
         tf.data.Dataset.from_tensor_slices({"text": tf.ragged.constant(DOCUMENTS)}),
@@ -135,7 +121,6 @@ SQUAD = {
         [{"text": "so good", "label": "yes"}, {"label": "no", "text": "bad"}],
         COLUMNS,
         {name: np.array(column) for name, column in COLUMNS.items()},
-        DataFrame(COLUMNS),
         tf.data.Dataset.from_tensor_slices(COLUMNS),
         tf.data.Dataset.from_tensor_slices((COLUMNS["text"], COLUMNS["label"])),
         tf.data.Dataset.from_tensor_slices(({"text": COLUMNS["text"]}, COLUMNS["label"])),
@@ -198,8 +183,7 @@ def test_rows_to_predict_need_no_label(task, data, expected):
 def test_columns_of_rows():
     row = {"a": "so good", "b": "x", "c": "yes"}
     want = classes(("so good", "yes"))
-    for data in ([row], DataFrame({key: [value] for key, value in row.items()})):
-        assert examples_of(data, "classify", text="a", label="c").examples == want
+    assert examples_of([row], "classify", text="a", label="c").examples == want
     assert examples_of([tuple(row.values())], "classify", text=0, label=2).examples == want
     dropped = examples_of([*zip(*COLUMNS.values(), strict=True), ("b", "-")], "classify")
     assert dropped.examples == GOOD and len(dropped.skipped) == 1

@@ -46,6 +46,7 @@ def test_vocabularies_that_make_no_tokenizer(tmp_path):
         gpt_tokenizer(alone)
 
 
+@pytest.mark.slow
 def test_ids_that_are_left_out_take_no_memory(tmp_path):
     """A part of a vocabulary may leave ids out, but not any number of them."""
     held = read_bpe(golden("gpt2_openai_tf"))[0]

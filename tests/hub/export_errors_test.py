@@ -59,6 +59,7 @@ def test_errors_come_in_a_line_and_early(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_what_exists_is_not_written_over_before_anything_else(tmp_path, monkeypatch):
     (tmp_path / "module").mkdir()
     (tmp_path / "module" / "notes.txt").write_text("mine")

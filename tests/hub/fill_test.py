@@ -9,6 +9,8 @@ from tfnlp.hub.modules.fill import FillModule, masked_pieces
 from tfnlp.models import bert, bert_pretrainer
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
+pytestmark = pytest.mark.slow
+
 WORDS = "the cat sat on mat walk dog [ ] cls mask ##ing ##ed .".split()
 TOKENS = [*SPECIAL_TOKENS, *WORDS]
 TEXTS = ["the [MASK] sat", "no mask", "", "[MASK]", "walk [MASK] [MASK].the[MASK]"]
@@ -62,7 +64,6 @@ def test_pieces_between_masks(tokenizer):
     assert parts.to_list() == [[p.encode() for p in text.split("[MASK]")] for text in TEXTS]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("positions, next_sentence", [(16, True), (6, False)])
 def test_a_batch_is_its_texts_one_by_one(tokenizer, positions, next_sentence):
     pretrainer = model(positions, next_sentence=next_sentence)

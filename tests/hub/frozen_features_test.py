@@ -17,6 +17,8 @@ from tfnlp.hub.modules.frozen_features import (
 from tfnlp.tasks.encoding import EncodedExamples
 from tfnlp.text import character_ids
 
+pytestmark = pytest.mark.slow
+
 P, H = elmo_toy.P, bert_toy.H
 HALF = dict(rtol=2e-3, atol=2e-3)  # half precision
 SENTENCES = [["the", "cat", "naïve"], ["北京"], [], ["a", "the", "cat", "."]]

@@ -11,6 +11,8 @@ import tf_keras
 
 from tfnlp import hub
 
+pytestmark = pytest.mark.slow
+
 LIBRARIES = {"tf_keras": (tf_keras, tensorflow_hub.KerasLayer), "keras": (keras, hub.Layer)}
 X = np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)
 CLOSE = dict(rtol=1e-6, atol=1e-6)
@@ -91,7 +93,7 @@ def paths(tmp_path_factory):
     return {path.name: str(path) for path in folder.iterdir()}
 
 
-@pytest.fixture(params=[pytest.param("tf_keras", marks=pytest.mark.slow), "keras"])
+@pytest.fixture(params=["tf_keras", "keras"])
 def library(request):
     return LIBRARIES[request.param]
 

@@ -224,6 +224,7 @@ def gradient_of_rows():
     return gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eager", [False, True])
 def test_adam_sees_the_sum_of_a_row(modules, eager):
     layer = hub.Layer(modules / "bag", trainable=True, freeze="scale")

@@ -35,6 +35,7 @@ def decoded(rows, stop=None):
     return texts
 
 
+@pytest.mark.slow
 def test_prompts_are_padded_on_the_left():
     ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS))
     assert ids.dtype == tf.int32 and mask.dtype == tf.bool

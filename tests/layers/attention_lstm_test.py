@@ -79,6 +79,7 @@ def test_dropout_between_the_layers():
     np.testing.assert_allclose(one, two, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_cosine_starts_from_a_state_of_zeros():
     layer, arrays, _ = case("cosine")
     memory = tf.constant(arrays["memory"])

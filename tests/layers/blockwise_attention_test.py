@@ -64,13 +64,14 @@ def with_gradients(function, arrays, upstream):
     return [y, *tape.gradient(y, arrays, upstream)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, heads, compiled",
     [
-        pytest.param("causal", 3, False, marks=pytest.mark.slow),
+        ("causal", 3, False),
         ("cross", 4, False),
-        pytest.param("self", 3, True, marks=pytest.mark.slow),
-        pytest.param("causal sequences", 4, True, marks=pytest.mark.slow),
+        ("self", 3, True),
+        ("causal sequences", 4, True),
     ],
 )
 def test_blocks_change_nothing(kind, heads, compiled):
@@ -121,6 +122,7 @@ def small_blocks(monkeypatch):
     return cut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [2 * T * T, 2 * T * 3], ids=["rows", "queries"])
 @pytest.mark.parametrize("context", [False, True])
 def test_a_layer_trains_the_same_way_in_blocks(most, context, small_blocks):

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfnlp.layers import ReplacedTokens
@@ -49,6 +50,7 @@ def test_samples_are_the_softmaxs():
     assert chi < 37.7  # 0.999 of 15: the two positions are independent
 
 
+@pytest.mark.slow
 def test_samples_of_a_vocabulary_of_several_blocks():
     """300 tokens: counts of 60,000 draws by chi-square, and none where the softmax is 0."""
     rng = np.random.default_rng(3)

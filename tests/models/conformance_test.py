@@ -280,6 +280,7 @@ def test_every_weight_gets_a_gradient(case):
         assert np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-5, variable.path
 
 
+@pytest.mark.slow
 @table
 def test_dropout_only_while_training(name, case):
     model, inputs, still = case

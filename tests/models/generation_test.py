@@ -76,6 +76,7 @@ def test_greedy_is_what_the_whole_model_says_each_time(pre, greedily):
     assert len({tuple(row) for row in want}) == 4 and len(np.unique(want)) > 6
 
 
+@pytest.mark.slow
 def test_drawn_is_what_the_whole_model_says_each_time(pre, drawn):
     want = [continuation(pre[1], r, s, **DRAWN) for r, s in zip(ROWS, SEEDS, strict=True)]
     assert drawn[1].tolist() == want
@@ -167,6 +168,7 @@ def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):
         np.testing.assert_array_equal(got, greedily[1][:, :2])
 
 
+@pytest.mark.slow
 def test_rows_beyond_the_vocabulary_are_never_given(pre):
     whole, part = GPTDecoder(pre[0]), GPTDecoder(pre[0], V - 3)
     ids, mask = prompts()

@@ -29,6 +29,7 @@ def outputs(model):
     return np.asarray(found["sequence_output"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MAKE)
 def test_every_encoder(kind):
     model = MAKE[kind]()

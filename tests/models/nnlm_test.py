@@ -59,6 +59,7 @@ def test_probabilities_are_equation_1(direct, hidden_size):
     assert outputs["features"].shape == (6, hidden_size + C * M * direct)
 
 
+@pytest.mark.slow
 def test_the_sampled_softmax_is_for_training_alone():
     keras.utils.set_random_seed(0)
     model, (ids, targets) = make(num_samples=4), draw()

@@ -1,6 +1,7 @@
 """RoBERTa against its formula in float64 numpy."""
 
 import numpy as np
+import pytest
 
 from tests.models.bert_reference import (
     CLOSE,
@@ -33,6 +34,7 @@ def test_equals_the_formula():
     assert "pooled_output" not in outputs and "pooled_output" in small(pooler=True).output
 
 
+@pytest.mark.slow
 def test_the_head_is_berts():
     inputs = batch(np.random.default_rng(4), positions=True)
     model = randomized(roberta_pretrainer(roberta(**SMALL)), np.random.default_rng(5))

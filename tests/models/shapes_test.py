@@ -96,6 +96,7 @@ def test_published_numbers_of_weights(build, size, published):
         assert sizes.get("hidden_size", 768) // sizes.get("num_heads", 12) == 64
 
 
+@pytest.mark.slow
 def test_absurd_sizes_allocate_nothing():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     size = 2**30

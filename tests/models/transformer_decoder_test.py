@@ -14,6 +14,7 @@ def sources(rows, more=0):
     return tf.constant(batch["input_word_ids"]), tf.constant(batch["input_mask"] > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm_first, more", [(False, 0), (True, 3)])
 def test_step_by_step_equals_the_whole_model(norm_first, more):
     model = small(norm_first=norm_first)

@@ -50,6 +50,7 @@ def test_formula_whatever_stands_on_the_padding(model, more, noise):
     assert_real_places(model(padded(SOURCES, TARGETS, more, noise)), model)
 
 
+@pytest.mark.slow
 def test_formula_of_other_settings():
     model = small(norm_first=True, activation="gelu", norm_epsilon=0.1)
     assert_real_places(model(padded(SOURCES, TARGETS)), model, activation="gelu", epsilon=0.1)

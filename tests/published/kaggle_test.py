@@ -15,6 +15,8 @@ from tfnlp.published import at_revision, fetch
 from tfnlp.runs.module import Module
 from tfnlp.text import WordVectors
 
+pytestmark = pytest.mark.slow
+
 kagglehub = pytest.importorskip("kagglehub")
 NAME = "kaggle://me/words/tensorFlow2/small"
 
@@ -110,7 +112,6 @@ def test_versions(kaggle, tmp_path, capsys):
     assert capsys.readouterr().out == ""  # which commands print predictions to
 
 
-@pytest.mark.slow
 def test_without_network(kaggle, monkeypatch):
     """The version that is asked for, or the newest in the cache."""
     kaggle.versions = {number: {"a": b"%d" % number} for number in (9, 10)}

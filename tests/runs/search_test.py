@@ -14,6 +14,8 @@ from tests.runs.sentence_training_test import texts
 from tests.support import run_python
 from tfnlp.runs import embedding, search_index
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [*texts(300), "tab\tand \"quotes\" ä\u2028", "the dog ran"]  # fmt: skip
 QUERIES = ["a cat was here", "the dog ran", "new"]
 
@@ -56,7 +58,6 @@ def test_search_is_a_product_with_all_vectors(index, monkeypatch, capsys):
     assert lines[1]["found"][0]["text"] == "the dog ran"
 
 
-@pytest.mark.slow
 def test_a_graph_finds_nearly_the_same(folder, index):
     pytest.importorskip("faiss")
     write(folder, folder / "graph", approximate=True)
@@ -68,7 +69,6 @@ def test_a_graph_finds_nearly_the_same(folder, index):
     assert sum(map(len, same)) >= 14  # of 15
 
 
-@pytest.mark.slow
 def test_a_module_of_an_index_needs_no_tfnlp(folder, index, tmp_path):
     assert command("export", "--model", index, "--output", tmp_path / "module", "--top", "3") == 0
     script = f"""
@@ -88,7 +88,6 @@ print(json.dumps([texts, found["scores"].numpy().tolist()]))
     np.testing.assert_allclose(scores, [[r["score"] for r in rows] for rows in want], atol=1e-5)
 
 
-@pytest.mark.slow
 def test_workers_of_a_pipeline_make_the_same(folder, tmp_path):
     """Parts of 64 texts, some of which an earlier call has left."""
     script = """
@@ -140,7 +139,6 @@ def test_what_can_not_be_is_one_line(folder, index, tmp_path, capsys):
     assert tfnlp.load(index).search("the dog ran", top=1)[0]["text"] == "the dog ran"
 
 
-@pytest.mark.slow
 def test_parts_are_those_of_one_call(folder, tmp_path, monkeypatch):
     """A call that was stopped goes on, whichever of its parts are there."""
     monkeypatch.setattr(embedding, "_PART", 50)

@@ -146,6 +146,7 @@ def test_what_rows_teach():
             lesson_of(examples, objective, [])
 
 
+@pytest.mark.slow
 def test_what_can_not_be_is_one_line(bert, tmp_path, capsys):
     file = tmp_path / "texts.txt"
     file.write_text("the dog ran\na cat sat\n" * 4)

@@ -39,6 +39,7 @@ def small_bert():
     return loaded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tokens, pooling, layer", [(1, "mean", -1), (40, "cls", 0), (40, "max", 1), (4096, "last", -1)]
 )

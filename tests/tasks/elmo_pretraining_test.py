@@ -35,6 +35,7 @@ def joined(batches):
     return {name: np.concatenate([b[name] for b in batches], 1) for name in batches[0]}
 
 
+@pytest.mark.slow
 def test_resets_split_a_window_into_separate_sequences(task, plain):
     batch = joined([toy_windows(reset="sentence").batch(step) for step in range(2)])
     got, _ = run(task, batch)
@@ -48,6 +49,7 @@ def test_resets_split_a_window_into_separate_sequences(task, plain):
                 np.testing.assert_allclose(got[d][row, start:end], want[d][0], atol=2e-6)
 
 
+@pytest.mark.slow
 def test_distinct_words_and_all_words_give_the_same_vectors(plain):
     batch = toy_windows().batch(2)
     other = tasks.ElmoPretraining(plain.model, toy_corpus().characters(), 8, distinct=False)

@@ -39,6 +39,7 @@ def windows(batch_size=3, window=6):
     return TokenWindows(STREAM, batch_size=batch_size, window=window)
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_the_mean_over_all_tokens(task):
     batches = windows(2).evaluation_batches(stride=2)
     got = training.Trainer(task, training.AdamW(), 0.0).evaluate(batches)

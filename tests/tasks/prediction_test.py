@@ -72,6 +72,7 @@ def one_by_one(model):
     return {name: [row[name][0].numpy() for row in rows] for name in rows[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lengths", [LENGTHS, None])
 def test_predictions_are_those_of_each_example_alone(lengths):
     model = tiny_model()
@@ -88,6 +89,7 @@ def test_predictions_are_those_of_each_example_alone(lengths):
             np.testing.assert_allclose(value[:size], alone, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_trace_serves_all_lengths_and_later_weights():
     model = tiny_model()
     counting = model.get_layer("counting")
@@ -106,6 +108,7 @@ def test_one_trace_serves_all_lengths_and_later_weights():
     np.testing.assert_allclose(after, padded, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_of_bfloat16_are_cast_once_for_all_batches():
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:

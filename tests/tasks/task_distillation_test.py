@@ -133,6 +133,7 @@ def batches(kind, **options):
     return TaskBatches(*columns(kind), **{"batch_size": 8, "lengths": [4, 8], **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["class", "tag", "span"])
 def test_padding_changes_nothing(kind):
     task = bert_task(kind)

@@ -68,6 +68,7 @@ def test_trimming_cuts_padding_only(words, longest, trim):
     assert (whole[:, width:] == 261).all()
 
 
+@pytest.mark.slow
 def test_static_shape():
     @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.string)])
     def shapes(words):

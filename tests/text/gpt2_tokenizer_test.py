@@ -96,6 +96,7 @@ def test_every_character_is_cut_as_its_kind():
     np.testing.assert_array_equal(counts, expected)
 
 
+@pytest.mark.slow
 def test_long_words():
     """Words of 10,000 bytes in a batch with short ones."""
     rng = np.random.default_rng(1)

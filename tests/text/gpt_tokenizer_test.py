@@ -46,6 +46,7 @@ def test_small_vocabulary():
     assert tokenizer.end_id == len(TOKENS) - 1
 
 
+@pytest.mark.slow
 def test_detokenize():
     tokenizer = GPTTokenizer((TOKENS, MERGES))
     ids = tokenizer.tokenize(["LOWER  low low", "low\nlow", ""])

@@ -77,6 +77,7 @@ def test_characters_of_the_fast_path():
 UNITS = ["a", "é", "e\u0301\u0302", "a\u200b", "한", "\U0001d400"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_long_words(lowercase):
     """More than 200 characters, counted after cleaning, are one [UNK]."""

@@ -70,6 +70,7 @@ def test_words_of_one_number_of_pieces_are_merged():
     assert packed.numpy().tolist() == [[CLS, 1, 2, 3, 4, SEP], [CLS, 5, 6, SEP, PAD, PAD]]
 
 
+@pytest.mark.slow
 def test_in_a_dataset_shapes_are_static():
     dataset = tf.data.Dataset.from_tensor_slices(ragged([[1, 2, 3]])).batch(8)
     dataset = dataset.map(lambda x: pack_segments([x], 4, CLS, SEP, PAD))

@@ -97,6 +97,7 @@ def test_vocabularies_without_special_tokens_are_refused():
         RobertaTokenizer(([x for x in tokens if x not in ("<pad>", "<mask>")], merges))
 
 
+@pytest.mark.slow
 def test_files_come_back(tmp_path):
     tokenizer = RobertaTokenizer(small())
     tokenizer.write(tmp_path)

@@ -64,6 +64,7 @@ def test_bert_layout(texts, max_length):
     check_layout(reader, segments, max_length, TOKENIZER.cls_id, ends, TOKENIZER.pad_id, "first")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", gpt_toy.KINDS)
 @pytest.mark.parametrize("texts", [TEXTS[:1], TEXTS])
 def test_gpt_layout(kind, texts):

@@ -100,6 +100,7 @@ def test_save_load_save_load(kind, tmp_path):
     assert not any(map(os.path.exists, copies))
 
 
+@pytest.mark.slow
 def test_a_tokenizer_is_kept_alive_by_its_method():
     words = tf.data.Dataset.from_tensors(["cats"]).map(MAKERS["wordpiece"]().tokenize_words)
     assert next(iter(words)).to_list() == [[[6, 7]]]

@@ -30,6 +30,7 @@ def run(trained, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_mean_of_the_last(trained, run, last=3):
     path = average_checkpoints(run, last)
     assert os.path.basename(path) == "average-0000000008"
@@ -43,6 +44,7 @@ def test_the_mean_of_the_last(trained, run, last=3):
     assert_same([v.numpy() for v in model.trainable_variables], trained[1][-1])
 
 
+@pytest.mark.slow
 def test_the_run_resumes_as_if_nothing_had_been_averaged(trained, run):
     before = sorted(os.listdir(run / "checkpoints"))
     average_checkpoints(run, 2)

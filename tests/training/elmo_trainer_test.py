@@ -7,6 +7,8 @@ import tensorflow as tf
 from tests.training.elmo_toy import state, toy_trainer, toy_windows
 from tests.training.toy import assert_same, two_replicas, weights
 
+pytestmark = pytest.mark.slow
+
 STEPS = 4
 
 
@@ -32,7 +34,6 @@ VARIANTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_way_to_take_a_step_gives_the_same_numbers(one_device, name):
     arguments = dict(VARIANTS[name])

@@ -3,6 +3,7 @@
 import gc
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
 
@@ -10,6 +11,8 @@ from tests.training.mixed_batches_test import data_of, task_of
 from tfnlp import training
 from tfnlp.tasks.forward import forward
 from tfnlp.tasks.graph_memory import freed_after_tracing
+
+pytestmark = pytest.mark.slow
 
 
 def graphs():

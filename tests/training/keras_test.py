@@ -181,6 +181,7 @@ def test_batches_of_no_fixed_size_are_refused_where_they_are_split():
         trainer().evaluate(data.repeat())
 
 
+@pytest.mark.slow
 def test_other_optimizers_rates_and_models_are_refused():
     used = keras.optimizers.SGD(0.1)
     train(trainer(lambda _: used), 1)

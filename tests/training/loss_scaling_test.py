@@ -148,6 +148,7 @@ def test_gradients_that_no_scale_helps_are_an_error():
     assert not np.any(weights(trainer)[0])
 
 
+@pytest.mark.slow
 def test_scaling_is_on_for_float16_alone():
     assert toy.toy_trainer()._settings["loss_scaling"] is None
     keras.config.set_dtype_policy("mixed_bfloat16")

@@ -33,6 +33,7 @@ def one_device():
 SLOW = dict(strategy=two_replicas, accumulation=2, jit_compile=True, steps_per_call=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -168,6 +169,7 @@ def test_keras_callbacks_are_called_and_can_stop():
     assert trainer.step == 4
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_stops_before_the_checkpoint(tmp_path):
     class Broken(ToyBatches):
         def batch(self, step):
