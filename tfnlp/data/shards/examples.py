@@ -93,8 +93,9 @@ def make_examples(
     }
     held_out = files.pop(HELD)
     listed = [{**file, "epoch": number // shards} for number, file in sorted(files.items())]
-    for count in set(listed[0]) - {"file", "bytes", "crc32", "epoch"}:
-        counts["train"][count] = sum(shard[count] for shard in listed)
+    for count in listed[0]:  # in their order, so that the manifest has the same bytes every time
+        if count not in ("file", "bytes", "crc32", "epoch"):
+            counts["train"][count] = sum(shard[count] for shard in listed)
     manifest = {
         "tfnlp": settings["tfnlp"],
         "finished": True,
