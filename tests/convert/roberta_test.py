@@ -58,6 +58,7 @@ def test_all_layers_and_logits(loaded, expected, more, before):
     np.testing.assert_allclose(logits[real], expected["mlm_logits"][real], rtol=0, atol=5e-5)
 
 
+@pytest.mark.slow
 def test_ids_are_those_of_transformers(loaded, texts):
     tokenizer = loaded.tokenizer
     given = [text for text, _ in texts["ids"]]

@@ -7,6 +7,8 @@ from tests.models.gpt_reference import POSITIONS, V, next_logits, padded, sequen
 from tfnlp.models import GPTDecoder, generate, gpt, gpt_pretrainer
 from tfnlp.models.generation import advance, start
 
+pytestmark = pytest.mark.slow
+
 NEW = 6
 ROWS = sequences((5, 1, 3, 8), seed=2)
 SEEDS = [3, 14, 3, 2**31 - 1]
@@ -76,7 +78,6 @@ def test_greedy_is_what_the_whole_model_says_each_time(pre, greedily):
     assert len({tuple(row) for row in want}) == 4 and len(np.unique(want)) > 6
 
 
-@pytest.mark.slow
 def test_drawn_is_what_the_whole_model_says_each_time(pre, drawn):
     want = [continuation(pre[1], r, s, **DRAWN) for r, s in zip(ROWS, SEEDS, strict=True)]
     assert drawn[1].tolist() == want
@@ -93,7 +94,6 @@ def test_a_row_depends_on_its_prompt_and_seed_alone(drawn, greedily):
     np.testing.assert_array_equal(got, drawn[1][order])
 
 
-@pytest.mark.slow
 def test_xla_makes_no_difference(pre, drawn):
     stop, decoder = int(drawn[1][1, 2]), GPTDecoder(pre[0])
     settings = dict(stop_ids=(stop,), pad_id=V - 1, **DRAWN)
@@ -128,7 +128,6 @@ def ended(rows, stops, pad):
     return result
 
 
-@pytest.mark.slow
 def test_stop_tokens_end_a_row_and_are_kept(pre, drawn):
     decoder, (ids, mask) = GPTDecoder(pre[0]), prompts()
     whole = drawn[1]
@@ -168,7 +167,6 @@ def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):
         np.testing.assert_array_equal(got, greedily[1][:, :2])
 
 
-@pytest.mark.slow
 def test_rows_beyond_the_vocabulary_are_never_given(pre):
     whole, part = GPTDecoder(pre[0]), GPTDecoder(pre[0], V - 3)
     ids, mask = prompts()

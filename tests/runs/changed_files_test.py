@@ -15,6 +15,8 @@ from tfnlp import hub
 from tfnlp.hub.loading.checks import RECORD
 from tfnlp.training import Checkpoints
 
+pytestmark = pytest.mark.slow
+
 CHANGED = "vocab.txt was changed: its SHA-256 is not the one in .*config.json"
 
 
@@ -32,7 +34,6 @@ def swap_lines(path: pathlib.Path) -> None:
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_swapped_lines_of_a_vocabulary_stop_every_command(runs, text, capsys):
     for name in ("bert", "task"):
         swap_lines(runs / name / "vocab.txt")

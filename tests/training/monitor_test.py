@@ -13,6 +13,8 @@ from tests.training.toy import ToyBatches, assert_same, toy_trainer, weights
 from tfnlp.training.monitor import Monitor
 from tfnlp.training.profile import Profile
 
+pytestmark = pytest.mark.slow
+
 STEPS = 5
 RUN = dict(log_every=2, evaluate_every=STEPS, validation=[ToyBatches(seed=9).batch(0)])
 FIGURES = {"tokens_per_second", "steps_per_second", "input_wait", "memory_gb"}
@@ -38,7 +40,6 @@ def monitored(tmp_path_factory):
     return trainer, folder
 
 
-@pytest.mark.slow
 def test_monitoring_changes_no_bit(monitored):
     trainer, folder = monitored
     plain = toy_trainer(dropout=0.1, steps_per_call=2)
