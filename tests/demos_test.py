@@ -27,7 +27,7 @@ def run_demo(script, folder, **settings):
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bert(tmp_path):
     shown = run_demo("demo.sh", tmp_path, STEPS="20")
     assert "nearest to: The robin sang in the tree." in shown

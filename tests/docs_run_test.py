@@ -21,7 +21,6 @@ from tfnlp import cli
 # Pages of the slow tier; the others are in the long one.
 SAMPLE = (
     "README.md", "docs/bert.md", "docs/huggingface.md", "docs/labels.md", "docs/published.md",
-    "docs/reuse.md",
 )  # fmt: skip
 
 

@@ -5,12 +5,11 @@ import keras
 import numpy as np
 import pytest
 
-from tests.models.conformance_test import sampled
 from tests.models.keras_fit import MODELS, made, predicted
 from tests.support import QUICK_JAX, start_python
 
-pytestmark = pytest.mark.timeout(1800)
-table = sampled(MODELS)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+table = pytest.mark.parametrize("name", MODELS)
 
 
 @pytest.fixture(scope="module")
