@@ -50,8 +50,8 @@ def test_without_tensorflow_text():
 import sys
 sys.modules["tensorflow_text"] = None
 import numpy as np
-from tfnlp import convert, data, hub, layers, models, tasks, text, training
-for package in (convert, data, hub, layers, models, tasks, text, training):
+from tfnlp import checkpoints, data, hub, layers, models, objectives, tasks, text, training
+for package in (checkpoints, data, hub, layers, models, tasks, text, training):
     for name in package.__all__:
         getattr(package, name)
 sizes = dict(hidden_size=8, num_layers=1, num_heads=2, intermediate_size=8)

@@ -12,8 +12,8 @@ from tests.support import run_python
 SOURCE = pathlib.Path(tfnlp.__file__).parent
 # From the ground up: a package imports only from those before it.
 ORDER = [
-    "layers", "models", "text", "data", "tasks", "training", "convert", "hub", "published",
-    "families", "runs", "plan", "serving", "cli",
+    "layers", "models", "text", "data", "objectives", "tasks", "training", "checkpoints", "hub",
+    "published", "families", "runs", "plan", "serving", "cli",
 ]  # fmt: skip
 
 

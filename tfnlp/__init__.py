@@ -7,8 +7,8 @@
     task.export("module")
 
 `import tfnlp` loads neither TensorFlow nor Keras: the names load on first use. The packages
-(`tfnlp.layers`, `tfnlp.models`, `tfnlp.text`, `tfnlp.data`, `tfnlp.tasks`, `tfnlp.training`,
-`tfnlp.convert`, `tfnlp.hub`) are imported one by one.
+(`tfnlp.layers`, `tfnlp.models`, `tfnlp.text`, `tfnlp.data`, `tfnlp.objectives`, `tfnlp.tasks`,
+`tfnlp.training`, `tfnlp.checkpoints`, `tfnlp.hub`) are imported one by one.
 """
 
 import importlib
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PACKAGES = ("convert", "data", "hub", "layers", "models", "tasks", "text", "training")
+_PACKAGES = (
+    "checkpoints", "data", "hub", "layers", "models", "objectives", "tasks", "text", "training",
+)  # fmt: skip
 
 __all__ = [
     "__version__",

@@ -9,13 +9,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from tests.convert import checkpoints, elmo_reference, gpt_checkpoints
-from tests.convert.gpt_checkpoints import GPT1, GPT2
+from tests.checkpoints import checkpoints, elmo_reference, gpt_checkpoints
+from tests.checkpoints.gpt_checkpoints import GPT1, GPT2
 from tests.fuzz.damage import damaged_bytes, damaged_json, examples, survives
-from tfnlp.convert import load_bert, load_elmo, load_gpt, mapping, open_tensors
-from tfnlp.convert.elmo import loading as elmo_loading
-from tfnlp.convert.encoders import loading as bert_loading
-from tfnlp.convert.gpt import loading as gpt_loading
+from tfnlp.checkpoints import load_bert, load_elmo, load_gpt, mapping, open_tensors
+from tfnlp.checkpoints.elmo import loading as elmo_loading
+from tfnlp.checkpoints.encoders import loading as bert_loading
+from tfnlp.checkpoints.gpt import loading as gpt_loading
 from tfnlp.models.shapes import weight_shapes
 
 

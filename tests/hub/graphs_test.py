@@ -18,7 +18,7 @@ import tensorflow as tf
 from tests.cli.toy_tasks import backbone
 from tests.support import golden, run_python
 from tfnlp import hub
-from tfnlp.convert import load_bert, load_gpt
+from tfnlp.checkpoints import load_bert, load_gpt
 from tfnlp.families import FAMILIES
 from tfnlp.hub.modules.task_files import write_task_files
 from tfnlp.hub.modules.task_graph import ids_function

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support import golden
-from tfnlp.convert import read_word_vectors
+from tfnlp.checkpoints import read_word_vectors
 from tfnlp.text import Subwords, subword_rows, subword_rows_in_graph
 
 # From gensim 4.4, `gensim.models.fasttext_inner.ft_hash_bytes(s.encode())`.

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training.toy import assert_same, two_replicas
-from tfnlp import tasks, training
+from tfnlp import objectives, training
 
 CLASSES, FEATURES = 5, 6
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -122,7 +122,7 @@ def test_loss_is_the_weighted_mean_over_the_global_batch():
     reference = model()
     losses = keras.losses.sparse_categorical_crossentropy(Y, reference(X), from_logits=True)
     hits = np.argmax(reference(X), -1) == Y
-    task = tasks.KerasTask(
+    task = objectives.KerasObjective(
         reference, LOSS, metrics={"accuracy": keras.metrics.sparse_categorical_accuracy}
     )
     made = training.Trainer(task, "sgd")

@@ -20,7 +20,7 @@ from tests.training.loss_scaling_run import (
 )
 from tests.training.toy import two_replicas, weights
 from tfnlp import training
-from tfnlp.training.objective import objective
+from tfnlp.training.sums import objective
 
 SCALE = [f"loss_scaling/{name}" for name in ("scale", "finite", "skipped")]
 

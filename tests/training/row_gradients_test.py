@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training.toy import assert_same, two_replicas
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 from tfnlp.data import WordBlocks, WordCorpus
 from tfnlp.training.step import sum_rows
 
@@ -74,7 +74,7 @@ def trainer(strategy=None, architecture="skipgram", rows=True, **arguments):
     optimizer = training.RowwiseAdagrad()
     optimizer.takes_rows = rows
     return training.Trainer(
-        tasks.Word2Vec(model, 10.0),
+        objectives.Word2Vec(model, 10.0),
         optimizer,
         RATE,
         strategy=strategy,

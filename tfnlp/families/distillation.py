@@ -110,7 +110,7 @@ def _objective(config: Any, teacher: Any, pretrainer: Any) -> Any:
     """Return the task; it is called in the strategy's scope, which the teacher's weights need."""
     import keras
 
-    from tfnlp.tasks import Distillation
+    from tfnlp.objectives import Distillation
 
     copy = keras.models.clone_model(teacher)
     copy.set_weights(teacher.get_weights())

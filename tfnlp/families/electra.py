@@ -67,7 +67,7 @@ def _copy_weights(before: Any, encoder: Any, pretrainer: Any) -> None:
 
 def objective(pretrainer: Any, weight: float) -> Any:
     """Return the task of generator and discriminator."""
-    from tfnlp.tasks import ElectraPretraining
+    from tfnlp.objectives import ElectraPretraining
 
     return ElectraPretraining(pretrainer, weight)
 
@@ -102,9 +102,9 @@ def start(config: ElectraConfig) -> Any:
 
 def read(path: str, dtype: str | None = None) -> Any:
     """Return the ELECTRA of Hugging Face's files."""
-    from tfnlp import convert
+    from tfnlp import checkpoints
 
-    return convert.load_electra(path, dtype=dtype)
+    return checkpoints.load_electra(path, dtype=dtype)
 
 
 def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
@@ -128,11 +128,11 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
         return encoders.export(functools.partial(encoders.save, "electra"), loaded, config)
 
     def save(_: Any, config: ExportConfig) -> None:
-        from tfnlp import convert
+        from tfnlp import checkpoints
 
         model = loaded.pretrainer or loaded.encoder
         tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
-        convert.save_electra(model, config.output, tokenizer, config.overwrite)
+        checkpoints.save_electra(model, config.output, tokenizer, config.overwrite)
 
     alone = loaded
     if loaded.pretrainer is not None and "discriminator_logits" in loaded.pretrainer.output:
@@ -141,7 +141,7 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
 
 
 def _plan_task(task: Callable, sizes: dict[str, Any], arguments: Any) -> Any:
-    from tfnlp.tasks import ElectraPretraining
+    from tfnlp.objectives import ElectraPretraining
 
     return ElectraPretraining(task(sizes, arguments).model)
 

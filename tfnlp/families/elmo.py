@@ -91,7 +91,7 @@ def start(config: ElmoConfig) -> Any:
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the ELMo of a run."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.text import read_words
 
     reset = stated(path, run, "training.reset", RESETS)
@@ -103,9 +103,9 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
 
 def read(path: str, dtype: str | None = None) -> Any:
     """Return the ELMo of bilm-tf's or AllenNLP's files."""
-    from tfnlp import convert
+    from tfnlp import checkpoints
 
-    return convert.load_elmo(path, dtype=dtype)
+    return checkpoints.load_elmo(path, dtype=dtype)
 
 
 def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
@@ -115,7 +115,7 @@ def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
 
 def saved(path: str) -> Any:
     """Return an exported ELMo: it has no Keras model, but gives vectors and can be fine-tuned."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
     return Pretrained(None, None, {})
 
@@ -125,7 +125,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp import training
     from tfnlp.data import LanguageModelCorpus
     from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.tasks import ElmoPretraining
+    from tfnlp.objectives import ElmoPretraining
 
     if loaded.run is None:
         raise ValueError(
@@ -188,12 +188,12 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write a module, or the files of bilm-tf and AllenNLP."""
-    from tfnlp import convert, hub
+    from tfnlp import checkpoints, hub
 
     names = ("trainable", "cache", "l2")
     if check_format(config, ("bilm",), "an ELMo") != "savedmodel":
         only_savedmodel(config, names)
-        convert.save_elmo(config.output, loaded.encoder, loaded.pretrainer, config.overwrite)
+        checkpoints.save_elmo(config.output, loaded.encoder, loaded.pretrainer, config.overwrite)
         return {"checkpoint": config.output}
     module = hub.export_elmo(
         config.output, loaded.encoder, overwrite=config.overwrite, **chosen(config, names)

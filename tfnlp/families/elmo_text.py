@@ -17,7 +17,7 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     """Return what ELMo's pretraining needs: windows of running text, the losses of both LMs."""
     from tfnlp.data import LanguageModelWindows
     from tfnlp.data.corpus.arrays import int32_checksum
-    from tfnlp.tasks import ElmoPretraining
+    from tfnlp.objectives import ElmoPretraining
     from tfnlp.text import read_words, write_words
     from tfnlp.training import is_compiled
 

@@ -1,7 +1,7 @@
 """What BERT and the encoders after it share as families.
 
 `encoder_family` fills a record with it. The family's name is that of its function in
-`tfnlp.models` and of its module in `tfnlp.convert`; both are imported when they are needed.
+`tfnlp.models` and of its module in `tfnlp.checkpoints`; both are imported when they are needed.
 """
 
 import functools
@@ -100,14 +100,14 @@ def encoder_fitting(name: str, subwords: Subwords = WORDPIECE, **own: Any) -> Fi
 
 
 def _files(name: str) -> Any:
-    """Return the published files of a family, such as `tfnlp.convert.bert.BERT_FILES`."""
-    return getattr(importlib.import_module(f"tfnlp.convert.{name}"), f"{name.upper()}_FILES")
+    """Return the published files of a family, such as `tfnlp.checkpoints.bert.BERT_FILES`."""
+    return getattr(importlib.import_module(f"tfnlp.checkpoints.{name}"), f"{name.upper()}_FILES")
 
 
 def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
     """Return the encoder's arguments: see `MaskedText.sizes`."""
     from tfnlp import models
-    from tfnlp.convert.encoders.config import config_of
+    from tfnlp.checkpoints.encoders.config import config_of
 
     published = getattr(models, f"{name.upper()}_{config.size.upper()}")
     old = None if before is None else config_of(_files(name), before.encoder)
@@ -116,7 +116,7 @@ def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
 
 def read(name: str, path: str, dtype: str | None = None) -> Any:
     """Return the `Pretrained` of published files: see `Family.read`."""
-    from tfnlp.convert.encoders.loading import load_encoder
+    from tfnlp.checkpoints.encoders.loading import load_encoder
 
     return load_encoder(_files(name), path, dtype=dtype)
 
@@ -133,7 +133,7 @@ def start(name: str, config: Any) -> Any:
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the encoder of a run."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.families.recognition import run_family
 
     family = run_family(path, run)
@@ -164,7 +164,7 @@ def evaluate(
     from tfnlp import training
     from tfnlp.data import TokenizedCorpus, masked_positions
     from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.tasks import BertPretraining
+    from tfnlp.objectives import BertPretraining
 
     if loaded.pretrainer is None:
         raise ValueError(
@@ -206,7 +206,7 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
 
 def save(name: str, loaded: Any, config: ExportConfig) -> None:
     """Write Hugging Face's files, or the encoder and its pooling for sentence-transformers."""
-    from tfnlp.convert.encoders.saving import save_encoder
+    from tfnlp.checkpoints.encoders.saving import save_encoder
 
     model, sentences = loaded.pretrainer or loaded.encoder, None
     tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
@@ -219,7 +219,7 @@ def save(name: str, loaded: Any, config: ExportConfig) -> None:
 
 def task_files(name: str) -> Any:
     """Return how fine-tuned checkpoints of the family `name` are read and written."""
-    from tfnlp.convert.heads.encoders import encoder_task_files
+    from tfnlp.checkpoints.heads.encoders import encoder_task_files
 
     return encoder_task_files(_files(name))
 

@@ -9,7 +9,7 @@ from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.preparation import BPE_VOCABULARY, write_bpe_folder
 
 if TYPE_CHECKING:
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
 WHOLE = Adaptation()  # all weights are trained
 

@@ -51,7 +51,7 @@ def prepare(config: GloVeConfig, before: Any, strategy: Any) -> Preparation:
     from tfnlp.data import CooccurrenceBatches
     from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.data.corpus.cooccurrence import counted_once
-    from tfnlp.tasks import GloVe
+    from tfnlp.objectives import GloVe
 
     words, train, valid = read_corpora(config)
     cells, held_cells = (
@@ -99,7 +99,7 @@ def prepare(config: GloVeConfig, before: Any, strategy: Any) -> Preparation:
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the GloVe of a run; `finish` makes its vectors."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
     model, _ = GLOVE.build(run["arguments"], {}, dtype)
     words = read_words(os.path.join(path, "vocab.txt"))

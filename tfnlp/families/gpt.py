@@ -74,7 +74,7 @@ def start(config: GPTConfig) -> Any:
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the GPT of a run."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.text import gpt_tokenizer
 
     whole_number(path, run, "training.seq_length")
@@ -91,9 +91,9 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
 
 def read(path: str, dtype: str | None = None) -> Any:
     """Return the GPT of OpenAI's or Hugging Face's files."""
-    from tfnlp import convert
+    from tfnlp import checkpoints
 
-    return convert.load_gpt(path, dtype=dtype)
+    return checkpoints.load_gpt(path, dtype=dtype)
 
 
 def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
@@ -106,7 +106,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp import training
     from tfnlp.data import PackedDocuments, TokenWindows
     from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.tasks import GPTPretraining
+    from tfnlp.objectives import GPTPretraining
 
     if loaded.pretrainer is None:
         raise ValueError(f"{loaded.path} is trained for vectors of sentences; give `pairs`")
@@ -155,11 +155,11 @@ def _sentence_reader(loaded: Any) -> Any:
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write `model` and `preprocessor`, or Hugging Face's files."""
-    from tfnlp import convert, hub
+    from tfnlp import checkpoints, hub
 
     if check_format(config, ("huggingface",), "a GPT") != "savedmodel":
         only_savedmodel(config, ("weights", "litert", "onnx", "sentences", "pooling"))
-        convert.save_gpt(config.output, loaded.pretrainer, loaded.tokenizer, config.overwrite)
+        checkpoints.save_gpt(config.output, loaded.pretrainer, loaded.tokenizer, config.overwrite)
         return {"checkpoint": config.output}
     if config.sentences or config.pooling:
         return sentences_module(loaded, config, loaded.encoder, _sentence_reader(loaded))
@@ -182,15 +182,15 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
 
 
 def _task_files() -> Any:
-    from tfnlp.convert.gpt.tasks import gpt_task_files
+    from tfnlp.checkpoints.gpt.tasks import gpt_task_files
 
     return gpt_task_files()
 
 
 def _write_tokenizer(folder: str, reader: Any, arguments: dict[str, Any]) -> None:
     """Write the files of a vocabulary: see `Fitting.write_tokenizer`."""
-    from tfnlp.convert.gpt.tasks import ENDS
-    from tfnlp.convert.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
+    from tfnlp.checkpoints.gpt.tasks import ENDS
+    from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
 
     special = reader.special
     if special is not None and len(set(special)) < len(special):

@@ -35,7 +35,7 @@ class _Source:
 
 def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     """Return what GPT's pretraining needs: windows of tokens, the loss of the next token."""
-    from tfnlp.tasks import GPTPretraining
+    from tfnlp.objectives import GPTPretraining
     from tfnlp.text import read_bpe
 
     check_pack(config)

@@ -95,7 +95,7 @@ class MaskedText:
     def prepare(self, config: Any, before: Any, strategy: Any) -> Preparation:
         """Return what pretraining needs: masked batches and the losses of the heads."""
         from tfnlp.data import masked_positions
-        from tfnlp.tasks import BertPretraining
+        from tfnlp.objectives import BertPretraining
 
         pack = getattr(config, "pack", False)
         if pack:

@@ -15,7 +15,7 @@ from tfnlp.pictures import plot_attention
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
 
 _PAIR_HEADS = ("next_sentence_logits", "sentence_order_logits")  # 0: the second text follows

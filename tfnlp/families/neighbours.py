@@ -137,7 +137,7 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
     It has a data set `[layers, T, 2P]` for each sentence. Return a line that says what was written.
     """
     from tfnlp.bars import ProgressBar
-    from tfnlp.convert.formats.hdf5_files import written_hdf5
+    from tfnlp.checkpoints.formats.hdf5_files import written_hdf5
     from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 
     with open(source, encoding="utf-8") as lines:

@@ -49,7 +49,7 @@ def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
     """Return what an NNLM's pretraining needs: n-grams and the loss of their last word."""
     from tfnlp.data import Ngrams
     from tfnlp.data.corpus.arrays import int32_checksum
-    from tfnlp.tasks import NNLMPretraining
+    from tfnlp.objectives import NNLMPretraining
     from tfnlp.text import read_words, write_words
 
     if not config.hidden_size and not config.direct:
@@ -119,7 +119,7 @@ def _counts(corpus: Any) -> Any:
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the NNLM of a run."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.text import read_words
 
     words = read_words(os.path.join(path, "vocab.txt"))
@@ -145,7 +145,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp import training
     from tfnlp.data import LanguageModelCorpus, Ngrams
     from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.tasks import NNLMPretraining
+    from tfnlp.objectives import NNLMPretraining
 
     if config.analogies or config.similarity:
         return evaluate_vectors(loaded, config)

@@ -14,7 +14,7 @@ from tfnlp.families.use_config import ModelConfig
 if TYPE_CHECKING:
     import keras
 
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
 
 @dataclasses.dataclass(kw_only=True)

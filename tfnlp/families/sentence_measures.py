@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tfnlp.families.sentence_runs import vectors_of_texts
 
 if TYPE_CHECKING:
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.families.family import Measured
     from tfnlp.families.use_config import EvaluateConfig
 

@@ -83,7 +83,7 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
     import tensorflow as tf
 
     from tfnlp.data import translation_batches
-    from tfnlp.tasks import Translation
+    from tfnlp.objectives import Translation
     from tfnlp.text import gpt_tokenizer, read_bpe
 
     text, held_out = _texts(config)
@@ -233,7 +233,7 @@ def restore(
 ) -> Any:
     """Return a run's model with its tokenizer and decoder, see `translation_family`."""
     from tfnlp import models
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.text import gpt_tokenizer
 
     arguments, vocabulary = run["arguments"], os.path.join(path, BPE_VOCABULARY)

@@ -29,7 +29,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     """
     from tfnlp.data import read_parallel
     from tfnlp.hub import Translator
-    from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu, sacrebleu
+    from tfnlp.objectives.bleu import bleu_by_length, corpus_bleu, sacrebleu
 
     sacrebleu()
     text = read_parallel(paths(config.source), paths(config.target))

@@ -26,7 +26,7 @@ VECTOR_MEASURES = {"analogies": None, "similarity": None, "most_frequent": None}
 def evaluate_vectors(loaded: Any, config: EvaluateConfig) -> Measured:
     """Return the accuracy of analogies and the rank correlations with people's judgements."""
     from tfnlp.data import read_analogies, read_similarities
-    from tfnlp.tasks import answer_analogies, rate_pairs
+    from tfnlp.objectives import answer_analogies, rate_pairs
 
     if config.text:
         raise ValueError("a text is measured apart from `analogies` and `similarity`")
@@ -92,12 +92,12 @@ def text_vectors(loaded: Any) -> Callable[[list[str]], Any]:
 
 def export_vectors(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write a module of texts to vectors, or a file of vectors."""
-    from tfnlp import convert, hub
+    from tfnlp import checkpoints, hub
 
     form = check_format(config, VECTOR_FILES, "word vectors")
     if form != "savedmodel":
         only_savedmodel(config, _MODULE_ONLY)
-        convert.write_word_vectors(config.output, loaded.word_vectors, form, config.overwrite)
+        checkpoints.write_word_vectors(config.output, loaded.word_vectors, form, config.overwrite)
         return {"vectors": config.output}
     module = hub.export_word_vectors(
         config.output,

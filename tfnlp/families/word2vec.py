@@ -74,7 +74,7 @@ def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
     """Return what word2vec's training needs: blocks of text, and the loss of their words."""
     from tfnlp.data import WordBlocks
     from tfnlp.data.corpus.arrays import int32_checksum
-    from tfnlp.tasks import Word2Vec
+    from tfnlp.objectives import Word2Vec
 
     words, train, valid = read_corpora(config)
     sizes = dict(
@@ -160,7 +160,7 @@ def _arguments(config: Word2VecConfig, corpus: Any, subwords: Any) -> dict[str, 
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the word2vec of a run; `finish` makes its vectors."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
     arguments = run["arguments"]
     if arguments.get("buckets") is not None:
@@ -188,17 +188,17 @@ def finish(loaded: Any, path: str) -> None:
 
 def recognise_file(path: str) -> bool:
     """Return whether a path is a file of word vectors."""
-    from tfnlp.convert.word_vectors import word_vectors_kind
+    from tfnlp.checkpoints.word_vectors import word_vectors_kind
 
     return os.path.isfile(path) and word_vectors_kind(path) is not None
 
 
 def read(path: str, dtype: str | None = None) -> Any:
     """Return the vectors of a file of word2vec, fastText or GloVe."""
-    from tfnlp import convert
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp import checkpoints
+    from tfnlp.checkpoints.pretrained import Pretrained
 
-    vectors = convert.read_word_vectors(path)
+    vectors = checkpoints.read_word_vectors(path)
     return Pretrained(None, None, {}, words=vectors.words, word_vectors=vectors)
 
 

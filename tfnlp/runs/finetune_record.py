@@ -104,7 +104,7 @@ def shown_results(head: str, results: dict[str, Any]) -> str:
 
 def shown_measures(head: str, measures: Mapping[str, float]) -> str:
     """Return measures behind `head` as lines of 80 columns, without those of single labels."""
-    from tfnlp.tasks.measure_names import in_words
+    from tfnlp.objectives.measure_names import in_words
     from tfnlp.training.progress import wrapped
 
     shown = {in_words(name): value for name, value in measures.items() if "/" not in name}

@@ -16,7 +16,7 @@ from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
 from tfnlp.runs.pretraining import train_family
 
 if TYPE_CHECKING:
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.hub import Inspection
     from tfnlp.runs.module import Module
     from tfnlp.runs.search_index import Index

@@ -230,7 +230,7 @@ class SentenceTrainingRuns:
         return {name: part for name, part in found.items() if part is not None}
 
     def _pretrained(self, encoder: Any, arguments: dict[str, Any]) -> Any:
-        from tfnlp.convert.sentence_transformers import SentenceSettings
+        from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 
         made = self.sentences
         return dataclasses.replace(

@@ -21,8 +21,8 @@ def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
         `(Family, TaskFiles, class of transformers)`, or None if it holds none, or a `config.json`
         that can't be read: who loads the folder as something else says so.
     """
-    from tfnlp.convert.formats.json_files import read_json
-    from tfnlp.convert.heads.config import architecture_of
+    from tfnlp.checkpoints.formats.json_files import read_json
+    from tfnlp.checkpoints.heads.config import architecture_of
 
     path = pathlib.Path(folder) / "config.json"
     if not path.is_file():
@@ -50,7 +50,7 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
         `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
         says that the number of texts or choices of an example is not known.
     """
-    from tfnlp.convert.heads.tensors import assign_head
+    from tfnlp.checkpoints.heads.tensors import assign_head
     from tfnlp.hub import TaskModel
     from tfnlp.tasks import TaskSpec
 
@@ -104,7 +104,7 @@ def _model(backbone: Any, spec: Any, head: dict[str, Any]) -> Any:
 
 def refitted(task_model: Any, config: dict[str, Any], **changes: int) -> Any:
     """Return a task's model for another number of texts or choices of an example."""
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.hub import TaskModel
 
     spec = dataclasses.replace(task_model.spec, **changes)

@@ -112,7 +112,7 @@ def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
     `config` is what `backbone_config` returned. One that was fine-tuned needs no encoder of its
     own.
     """
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
     family, arguments = FAMILIES[config["kind"]], config["arguments"]
     if config["saved"]:
@@ -176,7 +176,7 @@ def make_task_model(
 
 def is_task(folder: str) -> bool:
     """Return whether a folder holds what fine-tuning left, here or in transformers."""
-    from tfnlp.convert.peft import is_adapter, is_task_adapter
+    from tfnlp.checkpoints.peft import is_adapter, is_task_adapter
     from tfnlp.runs.task_checkpoint import task_files_of
     from tfnlp.training.run import is_run, read_config
 
@@ -230,7 +230,7 @@ def load_task(
         `(TaskModel, config, History, results, folder of the run)`; of a checkpoint of Hugging Face
         without `History` and results.
     """
-    from tfnlp.convert.peft import is_adapter
+    from tfnlp.checkpoints.peft import is_adapter
     from tfnlp.runs.task_checkpoint import load_checkpoint
     from tfnlp.text.lines import read_lines
     from tfnlp.training.checkpoints import check_finite, model_variables

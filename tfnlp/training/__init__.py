@@ -18,6 +18,7 @@ from tfnlp.training.optimizers import (
     bert_adamw,
     optimizer,
 )
+from tfnlp.training.prediction import predict, predictor
 from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, noam, schedule
 from tfnlp.training.trainer import Trainer
 
@@ -49,6 +50,8 @@ __all__ = [
     "make_strategy",
     "noam",
     "optimizer",
+    "predict",
+    "predictor",
     "read_cluster",
     "schedule",
     "workers_of",

@@ -14,21 +14,21 @@ from tfnlp.training import optimizers
 from tfnlp.training.keras_optimizer import KerasOptimizer
 
 if TYPE_CHECKING:
-    from tfnlp.tasks import Task
+    from tfnlp.objectives import Objective
 
 Rate = Callable[[Any], Any]
 
 
-def as_task(task: Any, loss: Any) -> Task:
+def as_task(task: Any, loss: Any) -> Objective:
     """Return `task`, or the task of a Keras model and a loss."""
-    from tfnlp.tasks import KerasTask, Task
+    from tfnlp.objectives import KerasObjective, Objective
 
     if isinstance(task, keras.Model) and loss is not None:
-        return KerasTask(task, loss)
-    if isinstance(task, Task) and loss is None:
+        return KerasObjective(task, loss)
+    if isinstance(task, Objective) and loss is None:
         return task
     raise ValueError(
-        "task must be a tfnlp.tasks.Task without loss, or a keras.Model with loss, not "
+        "task must be a tfnlp.objectives.Objective without loss, or a keras.Model with loss, not "
         f"{type(task).__name__} {'without' if loss is None else 'with'} loss"
     )
 

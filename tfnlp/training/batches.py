@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import tensorflow as tf
 
 if TYPE_CHECKING:
-    from tfnlp.tasks import Task
+    from tfnlp.objectives import Objective
 
 
 class StepData(Protocol):
@@ -35,7 +35,7 @@ class Batches:
         batch_size: rows of a global batch; None if they vary.
     """
 
-    def __init__(self, data: StepData | tf.data.Dataset, task: Task) -> None:
+    def __init__(self, data: StepData | tf.data.Dataset, task: Objective) -> None:
         self._task = task
         if isinstance(data, tf.data.Dataset):
             if data.cardinality() == 0:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tfnlp.training.objective import means
+from tfnlp.training.sums import means
 
 Row = dict[str, Any]
 

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.monitor import Monitor
-from tfnlp.training.objective import means
 from tfnlp.training.profile import Profile
 from tfnlp.training.progress import Progress
+from tfnlp.training.sums import means
 
 if TYPE_CHECKING:
     from tfnlp.training.trainer import Trainer

@@ -45,7 +45,7 @@ def _now() -> tf.Tensor:
 class Monitor:
     """Sums of the training steps of one start of a run, and figures computed from them.
 
-    - `tokens_per_second`: real tokens, padding left out, of all workers (see `Task.tokens`);
+    - `tokens_per_second`: real tokens, padding left out, of all workers (see `Objective.tokens`);
     - `steps_per_second`;
     - `input_wait`: share of the time spent waiting for a batch;
     - `memory_gb`: most memory that a device, or on CPUs this process, has used, in 10^9 bytes.

@@ -16,7 +16,10 @@ import tensorflow as tf
 from tfnlp.layers.kernels.target import traced_for_tpu
 from tfnlp.layers.remat import rematerialization
 from tfnlp.training.engines import StepSettings
-from tfnlp.training.objective import (
+from tfnlp.training.optimizer_base import Gradient
+from tfnlp.training.randomness import layer_seeds, step_seed, write_back
+from tfnlp.training.skipping import assign, layer_variables, restore, update_if
+from tfnlp.training.sums import (
     clip_scale,
     compared_part,
     comparison,
@@ -24,9 +27,6 @@ from tfnlp.training.objective import (
     objective,
     target_counts,
 )
-from tfnlp.training.optimizer_base import Gradient
-from tfnlp.training.randomness import layer_seeds, step_seed, write_back
-from tfnlp.training.skipping import assign, layer_variables, restore, update_if
 
 Tensors = dict[str, tf.Tensor]
 

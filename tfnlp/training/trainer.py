@@ -28,7 +28,6 @@ from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loop import Intervals, Loop, Validation
 from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling, matmul_dtype
-from tfnlp.training.objective import means
 from tfnlp.training.optimizer_base import Optimizer
 from tfnlp.training.settings import (
     check_settings,
@@ -36,9 +35,10 @@ from tfnlp.training.settings import (
     optimizer_settings,
     rate_settings,
 )
+from tfnlp.training.sums import means
 
 if TYPE_CHECKING:
-    from tfnlp.tasks import Task
+    from tfnlp.objectives import Objective
     from tfnlp.training.engines.jax_devices import JaxDevices
 
 _NO_EXACT_RESUME = (
@@ -60,7 +60,7 @@ class Trainer:
             the Transformer's), or else one of Keras.
         learning_rate: a float, a function of the step (see `tfnlp.training.schedules`) or a
             `keras.optimizers.schedules.LearningRateSchedule`. None: a Keras optimizer's own.
-        loss: of a Keras model, see `tfnlp.tasks.KerasTask`.
+        loss: of a Keras model, see `tfnlp.objectives.KerasObjective`.
         strategy: a `tf.distribute.Strategy`, under JAX a `JaxDevices`; None takes TensorFlow's
             current one, or all devices of JAX.
         clip_norm: clip the gradient, summed over replicas, to this global norm; None: don't.
@@ -86,7 +86,7 @@ class Trainer:
 
     def __init__(
         self,
-        task: Task | keras.Model,
+        task: Objective | keras.Model,
         optimizer: Optimizer | keras.optimizers.Optimizer | str,
         learning_rate: float | Rate | None = None,
         *,

@@ -68,7 +68,7 @@ def translation_batches(
     seed: int = 0,
     batch_tokens: int | None = None,
 ) -> TaskBatches:
-    """Return batches of pairs of similar length, see `TaskBatches`, for `tfnlp.tasks.Translation`.
+    """Return batches of pairs of similar length, see `TaskBatches`, for `objectives.Translation`.
 
     The encoder reads the source and the end token. The decoder reads the end token, as a start,
     and the target; it predicts the target and the end token. A batch has, all `[B, T]`,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.convert.formats.json_files import write_json
+from tfnlp.checkpoints.formats.json_files import write_json
 from tfnlp.hub.modules import graph_example
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import bio_transitions

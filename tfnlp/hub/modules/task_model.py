@@ -25,11 +25,11 @@ from tfnlp.tasks.decoding import (
     word_logits,
 )
 from tfnlp.tasks.encoding import EncodedExamples, encode_examples, targets
-from tfnlp.tasks.forward import is_compiled
-from tfnlp.tasks.prediction import predictor
 from tfnlp.tasks.task_encoder import TaskEncoder
 from tfnlp.tasks.task_spec import TaskSpec
 from tfnlp.text import WordIndex
+from tfnlp.training.forward import is_compiled
+from tfnlp.training.prediction import predictor
 
 _WINDOWS = 256  # windows that are decoded at a time
 
@@ -212,7 +212,7 @@ class TaskModel:
         return self._decode_tag(outputs, prepared.encoded, len(examples))
 
     def outputs(self, batches: TaskBatches) -> dict[str, Any]:
-        """Return the outputs of the model, see `tfnlp.tasks.predict`."""
+        """Return the outputs of the model, see `tfnlp.training.predict`."""
         return self._predictor(batches)
 
     def _named(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

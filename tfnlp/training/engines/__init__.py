@@ -13,7 +13,7 @@ from tfnlp.training.cluster.workers import Workers
 from tfnlp.training.engines.jax_memory import keep_freed_memory
 
 if TYPE_CHECKING:
-    from tfnlp.tasks import Task
+    from tfnlp.objectives import Objective
     from tfnlp.training.batches import StepData
     from tfnlp.training.layer_rates import LayerRates
     from tfnlp.training.loss_scaling import LossScaling
@@ -29,7 +29,7 @@ Totals = dict[str, Any]  # float32 scalars by name
 class StepSettings:
     """What a training step is made of; see `Trainer` for each argument."""
 
-    task: Task
+    task: Objective
     optimizer: Any
     rate: Any
     clip_norm: float | None

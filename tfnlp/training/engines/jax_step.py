@@ -19,7 +19,8 @@ from jax import numpy as jnp
 from tfnlp.layers.remat import rematerialization
 from tfnlp.training.engines import StepSettings
 from tfnlp.training.engines.jax_devices import AXIS, ROWS, SHARED, JaxDevices
-from tfnlp.training.objective import (
+from tfnlp.training.randomness import seed_variables
+from tfnlp.training.sums import (
     clip_scale,
     compared_part,
     comparison,
@@ -28,7 +29,6 @@ from tfnlp.training.objective import (
     objective,
     target_counts,
 )
-from tfnlp.training.randomness import seed_variables
 
 Arrays = dict[str, jax.Array]
 

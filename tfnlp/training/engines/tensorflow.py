@@ -7,12 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.tasks.graph_memory import freed_after_tracing
 from tfnlp.training.batches import StepData
 from tfnlp.training.checkpoints import model_variables
 from tfnlp.training.cluster.shares import distribute, split_batch
 from tfnlp.training.cluster.workers import Workers
 from tfnlp.training.engines import StepSettings, Totals
+from tfnlp.training.graph_memory import freed_after_tracing
 from tfnlp.training.monitor import timed_next
 from tfnlp.training.step import Step
 
