@@ -1,17 +1,16 @@
-"""Task specifications: derived values, and errors."""
+"""Tasks as a run keeps them: derived values, and errors."""
 
 import json
 
 import pytest
 
-from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.tasks import task_of
 
 
 @pytest.mark.parametrize(
     ("arguments", "output", "sequences"),
     [
         ({"task": "classify", "labels": ("a", "b")}, "class", 1),
-        ({"task": "classify", "labels": ["a", "b"], "texts": 2, "both_orders": True}, "class", 2),
         ({"task": "similarity", "texts": 2, "mean": 2.5, "deviation": 1.5}, "score", 1),
         ({"task": "similarity", "texts": 2, "both_orders": True}, "score", 2),
         ({"task": "choose", "choices": 4, "max_length": 4}, "choice", 4),
@@ -21,10 +20,10 @@ from tfnlp.tasks.task_spec import TaskSpec
     ],
 )
 def test_output_sequences_and_config(arguments, output, sequences):
-    spec = TaskSpec(**arguments)
-    assert (spec.output, spec.sequences) == (output, sequences)
-    config = json.loads(json.dumps(spec.config()))
-    assert TaskSpec(**config) == spec
+    task = task_of(arguments)
+    assert (task.output, task.sequences) == (output, sequences)
+    config = json.loads(json.dumps(task.config()))
+    assert task_of(config) == task
     for name, value in arguments.items():
         assert config[name] == (list(value) if isinstance(value, tuple) else value)
 
@@ -37,7 +36,8 @@ def test_output_sequences_and_config(arguments, output, sequences):
         ({"task": "labels", "labels": ("a", "b"), "thresholds": (0.5,)}, "thresholds"),
         ({"task": "tag", "labels": ("O",)}, "labels"),
         ({"task": "similarity", "texts": 3}, "texts"),
-        ({"task": "similarity", "crf": 1.0}, "crf"),
+        ({"task": "tag", "labels": ("O", "X"), "crf": -1.0}, "crf"),
+        ({"task": "tag", "labels": ("O", "X"), "smoothing": 1.0}, "smoothing"),
         ({"task": "choose", "choices": 1}, "choices"),
         ({"task": "similarity", "max_length": 3}, "max_length=3 must be at least 4$"),
         ({"task": "answer", "max_length": 67}, "max_length=67 must be at least 68"),
@@ -46,4 +46,4 @@ def test_output_sequences_and_config(arguments, output, sequences):
 )
 def test_values_that_do_not_fit(arguments, name):
     with pytest.raises(ValueError, match=name):
-        TaskSpec(**arguments)
+        task_of(arguments)
