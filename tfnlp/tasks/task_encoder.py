@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.text.packing import pack_windows
 from tfnlp.text.task_readers import Reader
-from tfnlp.text.windows import pack_windows
-from tfnlp.text.words.offsets import words_with_offsets
+from tfnlp.text.words import words_with_offsets
 
 Encoded = dict[str, Any]
 

@@ -17,7 +17,7 @@ from tfnlp.text.characters import (
     UNKNOWN,
     character_ids,
 )
-from tfnlp.text.words.vocabulary import check_words
+from tfnlp.text.words import check_words
 
 _CHUNK = 1 << 16  # words per call of `character_ids`
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfnlp.data.corpus.arrays import GrowingWords, count_ids, read_arrays
 from tfnlp.text.counted_words import checked_texts
-from tfnlp.text.words.vocabulary import by_frequency
+from tfnlp.text.words import by_frequency
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Training of byte-pair vocabularies, those of GPT and GPT-2."""
+"""Training of byte-pair vocabularies, those of GPT, GPT-2 and RoBERTa."""
 
 import collections
 import itertools
@@ -9,13 +9,13 @@ from typing import NamedTuple
 import tensorflow as tf
 from tokenizers import Tokenizer, models, trainers
 
-from tfnlp.text.byte_pairs.files import Merges
-from tfnlp.text.byte_pairs.tokenizer import END_OF_TEXT
+from tfnlp.text.base_tokenizers import END_OF_TEXT
+from tfnlp.text.byte_pair_files import Merges
 from tfnlp.text.counted_words import checked_texts, frequent_characters, train
-from tfnlp.text.gpt.gpt2_splitting import gpt2_words
-from tfnlp.text.gpt.gpt2_tokenizer import byte_characters
-from tfnlp.text.gpt.splitting import gpt_words
-from tfnlp.text.gpt.tokenizer import END_OF_WORD, UNKNOWN_TOKEN
+from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS, byte_characters
+from tfnlp.text.gpt2_words import gpt2_words
+from tfnlp.text.gpt_tokenizer import END_OF_WORD, UNKNOWN_TOKEN
+from tfnlp.text.gpt_words import gpt_words
 
 _BATCH = 1000  # texts that are cut into words at once
 
@@ -70,6 +70,33 @@ def train_bpe(
         **symbols.options,
     )
     return _result(tokenizer)
+
+
+def train_roberta_bpe(
+    texts: Iterable[str], vocab_size: int, min_frequency: int = 2
+) -> tuple[list[str], Merges]:
+    """Learn a vocabulary for `RobertaTokenizer`: special tokens, the 256 bytes, merged ones.
+
+    Args:
+        texts: strings, read once.
+        vocab_size: the largest number of tokens, all included.
+        min_frequency: pairs seen fewer times are not merged.
+
+    Returns:
+        Tokens by id, and merges in the order they were learnt; see `train_bpe`.
+
+    Raises:
+        ValueError: as `train_bpe`.
+    """
+    first = len(ROBERTA_TOKENS) + len(byte_characters())
+    if vocab_size < first:
+        raise ValueError(
+            f"vocab_size={vocab_size} cannot hold the 256 bytes and {len(ROBERTA_TOKENS)} special "
+            f"tokens; pass vocab_size >= {first}"
+        )
+    # One token less: that which ends GPT-2's texts.
+    tokens, merges = train_bpe(texts, vocab_size - len(ROBERTA_TOKENS) + 1, "gpt2", min_frequency)
+    return [*ROBERTA_TOKENS, *tokens[:-1]], merges
 
 
 def _batches(texts: Iterator[str]) -> Iterator[tf.Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfnlp.text.lines import shown
-from tfnlp.text.words.subwords import Subwords
+from tfnlp.text.subwords import Subwords
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

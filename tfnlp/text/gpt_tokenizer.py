@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.byte_pairs.encoding import BytePairs
-from tfnlp.text.byte_pairs.files import Merges, Tokens, check_bpe, read_bpe
-from tfnlp.text.byte_pairs.tokenizer import BytePairTokenizer, Vocabulary, separate
-from tfnlp.text.gpt.gpt2_splitting import characters
-from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
-from tfnlp.text.gpt.splitting import gpt_words
+from tfnlp.text.base_tokenizers import BytePairTokenizer, Vocabulary, separate
+from tfnlp.text.byte_pair_files import Merges, Tokens, check_bpe, read_bpe
+from tfnlp.text.byte_pairs import BytePairs
+from tfnlp.text.gpt2_tokenizer import GPT2Tokenizer
+from tfnlp.text.gpt2_words import characters
+from tfnlp.text.gpt_words import gpt_words
 
 END_OF_WORD = "</w>"
 UNKNOWN_TOKEN = "<unk>"
@@ -51,9 +51,9 @@ class GPTTokenizer(BytePairTokenizer):
 
     Follows `TextEncoder` of openai/finetune-transformer-lm.
 
-    Text is normalised, cut into words and lower-cased (`tfnlp.text.gpt.splitting`, which says what
+    Text is normalised, cut into words and lower-cased (`tfnlp.text.gpt_words`, which says what
     differs from the reference); the characters of each word, the last followed by `</w>`, are
-    merged pair by pair (`tfnlp.text.byte_pairs.encoding`). What is no token becomes `<unk>`.
+    merged pair by pair (`tfnlp.text.byte_pairs`). What is no token becomes `<unk>`.
     `<unk>` and `<|endoftext|>` written in a text are plain text.
 
     `detokenize` puts a space between words: case, line breaks and the spaces around punctuation
