@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tfnlp.tasks.sequences import EncodedExamples
 
 from tests.hub import bert_toy, elmo_toy
 from tfnlp.hub import ElmoModule, sentence_layers
@@ -15,6 +14,7 @@ from tfnlp.hub.modules.frozen_features import (
     WordRows,
     sequence_table,
 )
+from tfnlp.tasks.sequences import EncodedExamples
 from tfnlp.text import character_ids
 
 pytestmark = pytest.mark.slow

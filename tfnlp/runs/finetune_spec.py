@@ -3,13 +3,13 @@
 from typing import Any
 
 from tfnlp.families.fitting import max_positions
-from tfnlp.runs.finetune_config import FinetuneConfig
+from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.tasks import TASKS, Task
 
 
 def task_learnt(
     kind: type[Task],
-    config: FinetuneConfig,
+    config: FinetuneSettings,
     backbone: Any,
     features: str | None,
     train: list[Any],
@@ -24,7 +24,7 @@ def task_learnt(
     )
 
 
-def max_length_of(config: FinetuneConfig, backbone: Any, default: int | None = None) -> int:
+def max_length_of(config: FinetuneSettings, backbone: Any, default: int | None = None) -> int:
     """Return the longest sequence that a run reads; a default does not forbid a small model."""
     positions = max_positions(backbone)
     if "max_length" not in config.given:
@@ -39,7 +39,7 @@ def max_length_of(config: FinetuneConfig, backbone: Any, default: int | None = N
 
 
 def check_pack(
-    task: type[Task], config: FinetuneConfig, backbone: Any, features: str | None
+    task: type[Task], config: FinetuneSettings, backbone: Any, features: str | None
 ) -> None:
     """Check that a task can be learnt from rows of several examples."""
     if not task.packs:
@@ -60,7 +60,7 @@ def check_pack(
         )
 
 
-def metric_of(config: FinetuneConfig, task: Task, dev: list[Any]) -> str:
+def metric_of(config: FinetuneSettings, task: Task, dev: list[Any]) -> str:
     """Return the measure that picks the best checkpoint."""
     metric, some = config.metric, dev[:1]
     if metric is None:

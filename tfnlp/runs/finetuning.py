@@ -19,7 +19,6 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.finetune_config import EMBED, FEATURES, FILL, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
     read_parts,
@@ -28,6 +27,7 @@ from tfnlp.runs.finetune_examples import (
     shown_source,
 )
 from tfnlp.runs.finetune_record import begin, ended_before, run_config, shown_results, write_results
+from tfnlp.runs.finetune_settings import settings_of
 from tfnlp.runs.finetune_spec import check_pack, metric_of, task_learnt
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
 from tfnlp.runs.folds import fold_numbers
@@ -39,10 +39,11 @@ from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
+from tfnlp.settings.finetune import EMBED, FEATURES, FILL, FinetuneSettings
 from tfnlp.tasks import TASKS, Task
 
 
-def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
+def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], list[Any]]:
     """Train each combination of features and seed that a config asks for.
 
     Returns:
@@ -79,7 +80,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
 class Finetuning:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, kind: type[Task], config: FinetuneConfig, strategy: Any) -> None:
+    def __init__(self, kind: type[Task], config: FinetuneSettings, strategy: Any) -> None:
         self.config, self.strategy = config, strategy
         check_teacher(config)
         if not config.pack:

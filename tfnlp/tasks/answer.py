@@ -23,7 +23,7 @@ from tfnlp.tasks.sequences import (
     windows_of,
 )
 from tfnlp.tasks.task import Measures, Prediction, Task, Tensors, rows_of, soft_weights, strings
-from tfnlp.text.words.offsets import words_with_offsets
+from tfnlp.text.words import words_with_offsets
 
 _NEVER = -1e9  # below the score of any span
 _BEST = 20  # spans that are compared, as in `run_squad.py`

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.text.packing import pack_windows
 from tfnlp.text.task_readers import Reader
-from tfnlp.text.windows import pack_windows
 
 if TYPE_CHECKING:
     from tfnlp.tasks.task import Task
