@@ -8,7 +8,7 @@ from typing import Any
 
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.heads.files import SPEC, TaskHead
-from tfnlp.tasks import Task, task_of
+from tfnlp.tasks import HeadTask, task_of
 from tfnlp.text.lines import shown
 
 _KINDS = {
@@ -70,7 +70,7 @@ def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def stated_task(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> Task | None:
+def stated_task(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> HeadTask | None:
     """Return the task that tfnlp wrote beside the settings of transformers, or None."""
     stated = read_json(path).get(SPEC)
     if stated is None:
@@ -84,7 +84,7 @@ def stated_task(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> Tas
     return task
 
 
-def task_config(task: Task) -> dict[str, Any]:
+def task_config(task: HeadTask) -> dict[str, Any]:
     """Return what `config.json` says of a task, whose scores `written_head` has scaled."""
     stated: dict[str, Any] = {SPEC: task.rescaled().config()}
     if task.output in _KINDS:

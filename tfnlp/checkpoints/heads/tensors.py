@@ -10,7 +10,7 @@ import numpy as np
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.heads.files import SPAN, TaskHead
 from tfnlp.checkpoints.mapping import check_tensors
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import HeadTask
 from tfnlp.text.lines import shown
 
 Arrays = dict[str, np.ndarray]
@@ -58,7 +58,7 @@ def read_head(
     return weights
 
 
-def written_head(model: keras.Model, head: TaskHead, task: Task) -> Arrays:
+def written_head(model: keras.Model, head: TaskHead, task: HeadTask) -> Arrays:
     """Return the tensors of a head by their names; of a regression scaled to tfnlp's scores."""
     weights = {w.path: np.asarray(w.numpy(), np.float32) for w in model.weights}
     if SPAN in head.dense:

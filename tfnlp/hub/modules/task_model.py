@@ -18,7 +18,7 @@ from tfnlp.hub.modules.frozen_features import (
 )
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.sequences import EncodedExamples, encode_examples
-from tfnlp.tasks.task import Prediction, Task
+from tfnlp.tasks.task import HeadTask, Prediction
 from tfnlp.text import WordIndex
 from tfnlp.training.forward import is_compiled
 from tfnlp.training.prediction import predictor
@@ -50,7 +50,7 @@ class TaskModel:
 
     def __init__(
         self,
-        task: Task,
+        task: HeadTask,
         reader: Any,
         model: keras.Model,
         features: EncoderFeatures | ElmoFeatures | None = None,
