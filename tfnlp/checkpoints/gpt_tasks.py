@@ -16,16 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.checkpoints.encoders.saving import MODEL_FILES, write_model
+from tfnlp.checkpoints import gpt_config
+from tfnlp.checkpoints.encoder_tasks import read_task
+from tfnlp.checkpoints.encoders import MODEL_FILES, write_model
 from tfnlp.checkpoints.folders import find_weights, new_folder
-from tfnlp.checkpoints.gpt import huggingface as gpt_huggingface
-from tfnlp.checkpoints.gpt.config import MODEL_TYPES
-from tfnlp.checkpoints.gpt.loading import load_gpt
-from tfnlp.checkpoints.gpt.saving import huggingface_config
-from tfnlp.checkpoints.heads.config import task_config
-from tfnlp.checkpoints.heads.encoders import read_task
-from tfnlp.checkpoints.heads.files import FineTuned, TaskFiles, TaskHead
-from tfnlp.checkpoints.heads.tensors import Arrays, written_head
+from tfnlp.checkpoints.gpt import huggingface_config, load_gpt
+from tfnlp.checkpoints.gpt_config import MODEL_TYPES
+from tfnlp.checkpoints.heads import (
+    Arrays,
+    FineTuned,
+    TaskFiles,
+    TaskHead,
+    task_config,
+    written_head,
+)
 from tfnlp.checkpoints.mapping import tensors_from_weights
 from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.checkpoints.tokenizers.byte_pairs import write_task_tokens
@@ -41,7 +45,7 @@ _TOLERANCE = 1e-5  # of a bias that moves
 def gpt_task_files() -> TaskFiles:
     """Return how fine-tuned GPTs and GPT-2s are read and written."""
     names = frozenset(
-        head.architecture for heads in gpt_huggingface.HEADS.values() for head in heads.values()
+        head.architecture for heads in gpt_config.HEADS.values() for head in heads.values()
     )
     return TaskFiles(names, _read, _write)
 
@@ -49,9 +53,9 @@ def gpt_task_files() -> TaskFiles:
 def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
     """Read a fine-tuned checkpoint: see `TaskFiles`."""
     backbone = load_gpt(path, dtype=dtype)
-    heads = gpt_huggingface.HEADS[backbone.config["norm_first"]]
-    configurations = (gpt_huggingface.CONFIGURATION,)
-    canonical = gpt_huggingface.NAMES[backbone.config["norm_first"]].canonical
+    heads = gpt_config.HEADS[backbone.config["norm_first"]]
+    configurations = (gpt_config.CONFIGURATION,)
+    canonical = gpt_config.NAMES[backbone.config["norm_first"]].canonical
     found = read_task(backbone, path, architecture, heads, canonical, configurations)
     tokenizer_path = find_weights(path).parent / NAME
     ends = _ends(tokenizer_path)
@@ -117,7 +121,7 @@ def _write(
     The arguments are those that made the encoder, without the tokens of the task.
     """
     task, norm_first = task_model.task, arguments["norm_first"]
-    head = gpt_huggingface.HEADS[norm_first].get(task.output)
+    head = gpt_config.HEADS[norm_first].get(task.output)
     if head is None:
         raise ValueError(f"Hugging Face's {MODEL_TYPES[norm_first]!r} has no class for {task.name}")
     if task.both_orders:
@@ -142,7 +146,7 @@ def _write(
 
 
 def _tensors(task_model: Any, arguments: Mapping[str, Any], head: TaskHead, size: int) -> Arrays:
-    rows, task = gpt_huggingface.rows(arguments), task_model.task
+    rows, task = gpt_config.rows(arguments), task_model.task
     table = "token_embedding/embeddings"
     tensors = tensors_from_weights(rows, task_model.model)
     (name,) = rows[table].names

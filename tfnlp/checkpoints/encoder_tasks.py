@@ -8,15 +8,24 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from tfnlp.checkpoints.encoders.config import written_config
-from tfnlp.checkpoints.encoders.files import EncoderFiles
-from tfnlp.checkpoints.encoders.loading import load_encoder
-from tfnlp.checkpoints.encoders.saving import MODEL_FILES, write_model
+from tfnlp.checkpoints.encoder_config import written_config
+from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.checkpoints.encoders import MODEL_FILES, load_encoder, write_model
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
 from tfnlp.checkpoints.formats.weight_files import open_tensors
-from tfnlp.checkpoints.heads.config import labels_of, output_of, stated_task, task_config
-from tfnlp.checkpoints.heads.files import ClassParts, FineTuned, TaskFiles, TaskHead
-from tfnlp.checkpoints.heads.tensors import outputs_of, read_head, written_head
+from tfnlp.checkpoints.heads import (
+    ClassParts,
+    FineTuned,
+    TaskFiles,
+    TaskHead,
+    labels_of,
+    output_of,
+    outputs_of,
+    read_head,
+    stated_task,
+    task_config,
+    written_head,
+)
 from tfnlp.checkpoints.mapping import table_names, tensors_from_weights
 from tfnlp.checkpoints.pretrained import Pretrained
 

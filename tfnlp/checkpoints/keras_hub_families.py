@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import keras
@@ -12,12 +14,11 @@ import numpy as np
 from tfnlp.checkpoints.albert import ALBERT_FILES
 from tfnlp.checkpoints.bert import BERT_FILES
 from tfnlp.checkpoints.distilbert import DISTILBERT_FILES
-from tfnlp.checkpoints.encoders.config import config_of
-from tfnlp.checkpoints.gpt.config import config_of as gpt_config_of
-from tfnlp.checkpoints.keras_hub.counterpart import SIZES, Counterpart
-from tfnlp.checkpoints.mapping import Row
-from tfnlp.checkpoints.name_table import NameTable
+from tfnlp.checkpoints.encoder_config import config_of
+from tfnlp.checkpoints.gpt_config import config_of as gpt_config_of
+from tfnlp.checkpoints.mapping import NameTable, Row
 from tfnlp.checkpoints.roberta import ROBERTA_FILES
+from tfnlp.extras import needed
 from tfnlp.models import (
     albert,
     albert_pretrainer,
@@ -29,12 +30,16 @@ from tfnlp.models import (
     roberta,
     roberta_pretrainer,
 )
-from tfnlp.text import (
-    GPT2Tokenizer,
-    RobertaTokenizer,
-    SentencePieceTokenizer,
-    WordPieceTokenizer,
-)
+from tfnlp.text import GPT2Tokenizer, RobertaTokenizer, SentencePieceTokenizer, WordPieceTokenizer
+
+SIZES = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_layers",
+    "hidden_dim": "hidden_size",
+    "num_heads": "num_heads",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_positions",
+}
 
 # Of the masked-LM heads, whatever the encoder has.
 _HEAD = dict(activation="gelu", norm_epsilon=1e-5)
@@ -42,6 +47,69 @@ _ALBERT_HEAD = dict(activation="gelu_tanh", norm_epsilon=1e-5)
 _POSITIONS, _SEGMENTS = "position_embedding/embeddings", "segment_embedding/embeddings"
 _ROBERTA_POSITIONS = "embeddings/position_embedding/embeddings"
 _OFFSET = 2  # RoBERTa's rows before that of the first token, which keras-hub does not have
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """What keras-hub has for one of tfnlp's families; reader and writer take it.
+
+    Attributes:
+        family: name of the family in tfnlp.
+        title: what the names of its classes in `keras_hub.models` begin with.
+        encoder: function of `tfnlp.models` that makes the encoder.
+        with_head: function of an encoder to its pretrainer, with keras-hub's constants.
+        constants: arguments of the encoder that keras-hub's code has as constants.
+        rows: function of (the encoder's arguments, whether there is a pretraining head) to the
+            table of weight path to `Row` of the paths of keras-hub's variables.
+        arguments: function of an encoder or a pretrainer to the arguments that made the encoder;
+            raises ValueError for another family's.
+        read_tokenizer: function of keras-hub's tokenizer to tfnlp's.
+        write_tokenizer: function of (tfnlp's tokenizer, keras-hub's class) to keras-hub's.
+        lowercase: function of keras-hub's tokenizer to whether text is lower-cased.
+        head_constants: the same as `constants`, of the layer `masked_lm_head`; none where the head
+            has no weights of its own.
+        head: name of the output that only a pretrainer has.
+        task: what the name of the class with the pretraining head ends with.
+        sizes: argument of the backbone to that of the encoder.
+        fixed: arguments of the backbone and the only value that tfnlp has.
+        made: paths of weights that are no copies of variables.
+        read: function of (keras-hub's variables by path) to the weights `made` by path.
+        write: function of (weights by path) to more variables by path.
+    """
+
+    family: str
+    title: str
+    encoder: Callable[..., keras.Model]
+    with_head: Callable[[keras.Model], keras.Model]
+    constants: Mapping[str, Any]
+    rows: Callable[..., dict[str, Row]]
+    arguments: Callable[[keras.Model], dict[str, Any]]
+    read_tokenizer: Callable[[Any], Any]
+    write_tokenizer: Callable[[Any, Any], Any]
+    lowercase: Callable[[Any], bool | None] = lambda tokenizer: None
+    head_constants: Mapping[str, Any] = field(default_factory=dict)
+    head: str = "mlm_logits"
+    task: str = "MaskedLM"
+    sizes: Mapping[str, str] = field(default_factory=lambda: SIZES)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    made: tuple[str, ...] = ()
+    read: Callable[[Mapping[str, Any]], dict[str, np.ndarray]] = lambda variables: {}
+    write: Callable[[Mapping[str, Any]], dict[str, np.ndarray]] = lambda weights: {}
+
+    @property
+    def backbone(self) -> str:
+        """Name of the class of the encoder."""
+        return f"{self.title}Backbone"
+
+    @property
+    def pretrainer(self) -> str:
+        """Name of the class with the pretraining head."""
+        return self.title + self.task
+
+
+def library() -> ModuleType:
+    """Return the module `keras_hub`."""
+    return needed("keras_hub", "keras-hub", "keras-hub", "a model of keras-hub")
 
 
 def _embeddings(kinds: Sequence[str], prefix: str = "") -> NameTable:

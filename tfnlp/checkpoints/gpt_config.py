@@ -1,20 +1,26 @@
-"""Conversion of GPT's and GPT-2's configuration files to the arguments of `gpt`, and back.
-
-Hugging Face's is `config.json`, OpenAI's `hparams.json`.
-"""
+"""Configurations of GPT and GPT-2, and the names of their tensors in Hugging Face's checkpoints."""
 
 from __future__ import annotations
 
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 
-from tfnlp.checkpoints.config_values import check_fixed, read_activation, read_number, read_size
-from tfnlp.checkpoints.encoders.config import layer_arguments
-from tfnlp.checkpoints.encoders.files import ACTIVATIONS as ENCODER_ACTIVATIONS
+from tfnlp.checkpoints.encoder_config import (
+    check_fixed,
+    layer_arguments,
+    read_activation,
+    read_number,
+    read_size,
+)
+from tfnlp.checkpoints.encoder_files import ACTIVATIONS as ENCODER_ACTIVATIONS
+from tfnlp.checkpoints.encoder_files import TensorNames
 from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.checkpoints.heads import SPAN, TaskHead
+from tfnlp.checkpoints.mapping import NameTable, Row
 from tfnlp.models import gpt
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.lines import shown
@@ -49,6 +55,23 @@ _FIXED = {
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
     "tie_word_embeddings": True,
+}
+
+CONFIGURATION = "config.json"
+# The heads of fine-tuned models, by norm_first and the kind of output.
+_TEXTS = ("class", "label", "score")
+HEADS = {
+    False: dict.fromkeys(
+        _TEXTS,
+        TaskHead("OpenAIGPTForSequenceClassification", {"classifier": "score"}, biased=False),
+    ),
+    True: {
+        **dict.fromkeys(
+            _TEXTS, TaskHead("GPT2ForSequenceClassification", {"classifier": "score"}, biased=False)
+        ),
+        "tag": TaskHead("GPT2ForTokenClassification", {"classifier": "classifier"}),
+        "span": TaskHead("GPT2ForQuestionAnswering", {SPAN: SPAN}, size=2),
+    },
 }
 
 
@@ -146,3 +169,44 @@ def config_of(model: keras.Model) -> dict[str, Any]:
             "by `gpt_pretrainer`"
         )
     return config
+
+
+def rows(config: Mapping[str, Any], heads: frozenset[str] = frozenset()) -> dict[str, Row]:
+    """Return the table of weight path to `Row`; the head of language models has no weights.
+
+    Kernels are `[in, out]` as in Keras: these two models do not use PyTorch's `Linear`.
+    """
+    tokens, positions = ("wte", "wpe") if config["norm_first"] else _GPT1_TABLES
+    table = NameTable(".weight", ".bias", ".weight", ".bias")
+    table.tensor("token_embedding/embeddings", f"{tokens}.weight")
+    table.tensor("position_embedding/embeddings", f"{positions}.weight")
+    for i in range(config["num_layers"]):
+        path, name = f"layer_{i}", f"h.{i}"
+        table.dense(f"{path}/attention/qkv", f"{name}.attn.c_attn")
+        table.dense(f"{path}/attention/output", f"{name}.attn.c_proj")
+        table.norm(f"{path}/attention_norm", f"{name}.ln_1")
+        table.dense(f"{path}/intermediate", f"{name}.mlp.c_fc")
+        table.dense(f"{path}/output", f"{name}.mlp.c_proj")
+        table.norm(f"{path}/output_norm", f"{name}.ln_2")
+    if config["norm_first"]:
+        table.norm("final_norm", "ln_f")
+    return table.rows
+
+
+def _names(tokens: str, positions: str, title: str) -> TensorNames:
+    return TensorNames(
+        rows=rows,
+        heads={},
+        layer=re.compile(r"h\.(\d+)\."),
+        beginning=(f"{tokens}.", f"{positions}."),
+        base="transformer.",
+        # Some files hold the table of the outputs too.
+        copies={"lm_head.weight": f"{tokens}.weight"},
+        # The causal mask and the numbers of the positions.
+        buffers=re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)"),
+        hint=f"'{tokens}.weight' (Hugging Face's {title})",
+    )
+
+
+_GPT1_TABLES = "tokens_embed", "positions_embed"
+NAMES = {False: _names(*_GPT1_TABLES, "GPT"), True: _names("wte", "wpe", "GPT-2")}  # by norm_first

@@ -1,8 +1,9 @@
-"""OpenAI's own format of GPT (openai/finetune-transformer-lm, `model/`).
+"""OpenAI's own formats of GPT and GPT-2.
 
-All weights are concatenated into one vector, which is cut into pieces of any length:
-`params_0.npy`, `params_1.npy`, ...; `params_shapes.json` lists the shapes of the weights in order:
-positions, tokens, then the weights of each block.
+Those of GPT-2 are TensorFlow's checkpoints (openai/gpt-2, src/model.py). In GPT's
+(openai/finetune-transformer-lm, `model/`) all weights are concatenated into one vector, which is
+cut into pieces of any length: `params_0.npy`, `params_1.npy`, ...; `params_shapes.json` lists the
+shapes of the weights in order: positions, tokens, then the weights of each block.
 """
 
 from __future__ import annotations
@@ -15,18 +16,55 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp.checkpoints.encoder_files import TensorNames
 from tfnlp.checkpoints.formats.json_files import read_json
-from tfnlp.checkpoints.formats.npy_files import npy_header
 from tfnlp.checkpoints.formats.tensors import FLOATS, Tensors, reading
-from tfnlp.checkpoints.gpt.config import complete
-from tfnlp.checkpoints.gpt.openai_gpt2 import block_rows
-from tfnlp.checkpoints.mapping import Row
+from tfnlp.checkpoints.formats.weight_files import npy_header
+from tfnlp.checkpoints.gpt_config import complete
+from tfnlp.checkpoints.mapping import NameTable, Row
 
 CONFIGURATION = "hparams.json"
 SHAPES = "params_shapes.json"
 _PIECE = re.compile(r"params_(\d+)\.npy")
 _MOST_AXES = 3
-_IN_LAYER = len(block_rows(1, ""))  # 12 tensors
+_IN_LAYER = 12  # tensors
+
+
+def block_rows(num_layers: int, prefix: str) -> dict[str, Row]:
+    """Return the table of weight path to `Row` for the blocks.
+
+    The order is that in which OpenAI's code makes them. GPT and GPT-2 have the same names.
+    """
+    table = NameTable("/g", "/b", "/w", "/b", convolution=True)
+    for i in range(num_layers):
+        path, name = f"layer_{i}", f"{prefix}h{i}"
+        # [H, 3H], the last axis ordered by query, key and value, then heads, then columns, as here.
+        table.dense(f"{path}/attention/qkv", f"{name}/attn/c_attn")
+        table.dense(f"{path}/attention/output", f"{name}/attn/c_proj")
+        table.norm(f"{path}/attention_norm", f"{name}/ln_1")
+        table.dense(f"{path}/intermediate", f"{name}/mlp/c_fc")
+        table.dense(f"{path}/output", f"{name}/mlp/c_proj")
+        table.norm(f"{path}/output_norm", f"{name}/ln_2")
+    return table.rows
+
+
+def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
+    return {
+        "position_embedding/embeddings": Row(("model/wpe",)),
+        "token_embedding/embeddings": Row(("model/wte",)),
+        **block_rows(config["num_layers"], "model/"),
+        "final_norm/gamma": Row(("model/ln_f/g",)),
+        "final_norm/beta": Row(("model/ln_f/b",)),
+    }
+
+
+OPENAI_GPT2 = TensorNames(
+    rows=_rows,
+    heads={},
+    layer=re.compile(r"model/h(\d+)/"),
+    beginning="model/",
+    hint="'model/wte' (OpenAI's GPT-2)",
+)
 
 
 def rows(config: Mapping[str, Any]) -> dict[str, Row]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from tfnlp.checkpoints.heads.files import TaskHead
+from tfnlp.checkpoints.heads import TaskHead
 from tfnlp.checkpoints.mapping import Row
 from tfnlp.checkpoints.tokenizers.files import TokenizerFiles
 from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE
