@@ -19,13 +19,161 @@ from tfnlp.models import elmo, elmo_pretrainer
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.lines import shown
 
+FILES = ("options.json", "weights.hdf5")  # what `save_elmo` writes
 CHARACTERS = 262  # at inference; 261 in training, which counts no padding: the same table
 MAX_CHARACTERS = 50
 ACTIVATIONS = ("relu", "tanh")
 _ABSENT = object()
 _LARGEST = 2**31 - 1
 
-FILES = ("options.json", "weights.hdf5")  # what `save_elmo` writes
+
+def load_elmo(
+    path: str | os.PathLike | None = None,
+    *,
+    options: str | os.PathLike | None = None,
+    weights: str | os.PathLike | None = None,
+    dropout: float = 0.1,
+    keep_sentence_boundaries: bool = False,
+    seq_length: int | None = None,
+    dtype: Any = None,
+    num_samples: int | None = 8192,
+    ignore: str | Sequence[str] = (),
+) -> Pretrained:
+    """Load a published ELMo checkpoint in bilm-tf's format.
+
+    The file is compared with its options dataset by dataset before a model is built, and read
+    whole before a weight is assigned: an error leaves nothing half-loaded.
+
+    The format has no weights for mixing the layers, which belong to the task that uses them: they
+    are initialized as in a new model.
+
+    Args:
+        path: a folder with one `*options*.json` and one `*weights*.hdf5`.
+        options, weights: the two files, if they are elsewhere.
+        dropout, keep_sentence_boundaries, seq_length, dtype: as in `elmo`.
+        num_samples: as in `elmo_pretrainer`.
+        ignore: beginnings of the names of datasets to leave out.
+
+    Returns:
+        A `Pretrained`; its `pretrainer` is None unless the file holds the softmax over words
+        (`softmax/W` and `softmax/b`, which bilm-tf's own dumps leave out).
+
+    Raises:
+        FileNotFoundError: for a file that does not exist.
+        ValueError: for several files where one is expected, invalid options, a file that is not
+            HDF5, is damaged or was never filled, datasets that are missing, surplus or misshapen
+            (all listed in one message).
+    """
+    options = _find(path, options, "options", ".json")
+    weights = _find(path, weights, "weights", ".hdf5")
+    config = read_options(options)
+    tensors = open_hdf5(weights)
+    names = table_names(tensors, str, (ignore,) if isinstance(ignore, str) else ignore)
+    vocab_size = None
+    if "softmax/W" in names or "softmax/b" in names:
+        vocab_size = (*tensors.shapes[names.get("softmax/W", "softmax/b")], 1)[0]
+
+    def build(**arguments: Any) -> keras.Model:
+        encoder = elmo(**arguments)
+        # At least one word: the comparison refuses a softmax over none.
+        return elmo_pretrainer(encoder, max(vocab_size, 1)) if vocab_size is not None else encoder
+
+    rows = dataset_rows(config, vocab_size is not None)
+    shapes = weight_shapes(build, config)
+    expected = dataset_shapes(rows, shapes)
+    check_tensors(
+        tensors, names, expected, f"sizes from {options}; `ignore` leaves surplus datasets out"
+    )
+    arrays = split_datasets(rows, {name: tensors[name] for name in rows}, shapes)
+
+    config["dropout"] = dropout
+    encoder = elmo(
+        **config,
+        keep_sentence_boundaries=keep_sentence_boundaries,
+        seq_length=seq_length,
+        dtype=dtype,
+    )
+    pretrainer = None
+    if vocab_size is not None:
+        pretrainer = elmo_pretrainer(encoder, vocab_size, num_samples, dropout=dropout)
+    for variable in encoder.weights if pretrainer is None else pretrainer.weights:
+        if variable.path in arrays:  # all but those that mix the layers
+            variable.assign(arrays[variable.path])
+    path = str(weights.parent if path is None else path)
+    return Pretrained(encoder, pretrainer, config, path=path)
+
+
+def _find(
+    folder: str | os.PathLike | None, file: str | os.PathLike | None, word: str, ending: str
+) -> pathlib.Path:
+    """Return `file` or, if it is None, the one file of that kind in the folder."""
+    if file is not None:
+        file = pathlib.Path(file)
+        if not file.is_file():
+            raise FileNotFoundError(f"{word} {file} does not exist")
+        return file
+    pattern = f"*{word}*{ending}"
+    if folder is None:
+        raise ValueError(f"{word}=None: give a folder that holds one {pattern}, or the file")
+    folder = pathlib.Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder}; give one with *options*.json and *weights*.hdf5, or "
+            "the two files as options= and weights="
+        )
+    held = sorted(f.name for f in folder.iterdir() if f.is_file())
+    found = [name for name in held if word in name and name.endswith(ending)]
+    if len(found) == 1:
+        return folder / found[0]
+    if found:
+        raise ValueError(
+            f"{folder} holds {len(found)} files {pattern}: {', '.join(found[:5])}; say which one "
+            f"as {word}="
+        )
+    raise FileNotFoundError(f"{folder} holds no {pattern}; found {held[:10]}")
+
+
+def save_elmo(
+    directory: str | os.PathLike,
+    encoder: keras.Model,
+    pretrainer: keras.Model | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write `options.json` and `weights.hdf5`, the folder that `load_elmo` reads.
+
+    bilm-tf reads it, and AllenNLP where `residual` is true. With fewer filters than
+    `projection_size` AllenNLP alone reads it, with as many bilm-tf alone. The format has no place
+    for the weights that mix the layers.
+
+    Args:
+        directory: a folder that does not exist yet, or is empty.
+        encoder: a model made by `elmo`.
+        pretrainer: the model made by `elmo_pretrainer` on it, to write its softmax too (bilm-tf and
+            AllenNLP ignore it).
+        overwrite: replace a folder that holds files of `save_elmo` and nothing else.
+
+    Raises:
+        ValueError: if a model is not of that kind, they don't share their weights, or the format
+            can't hold it.
+        FileExistsError: if `directory` exists and may not be replaced.
+        OSError: if it can't be written; what was there before is unchanged.
+    """
+    config = config_of(encoder)
+    options = options_of(config)
+    if pretrainer is not None:
+        layers = {layer.name: layer for layer in pretrainer.layers}
+        shared = all(layers.get(n) is encoder.get_layer(n) for n in ("char_cnn", "bilm"))
+        if "softmax" not in layers or not shared:
+            raise ValueError(
+                f"pretrainer {pretrainer.name!r} was not made by `elmo_pretrainer` on this encoder"
+            )
+    rows = dataset_rows(config, softmax=pretrainer is not None)
+    arrays = join_weights(rows, (encoder if pretrainer is None else pretrainer).weights)
+    with new_folder(directory, FILES, overwrite) as folder:
+        write_json(os.path.join(folder, FILES[0]), options)
+        with written_hdf5(os.path.join(folder, FILES[1])) as file:
+            for name, array in arrays.items():
+                file.create_dataset(name, data=array)
 
 
 def _whole(low: int, high: int) -> tuple[Callable[[Any], bool], str]:
@@ -50,6 +198,8 @@ _CLIP = (
     "a number from 0 to 1e6, or null",
     None,
 )
+
+
 # key: argument, test of its value, what is expected, and bilm-tf's default if it may be absent
 _OPTIONS = {
     "lstm.dim": ("units", *_whole(1, _LARGEST)),
@@ -239,152 +389,3 @@ def join_weights(
     }
     shapes = dataset_shapes(rows, {path: tuple(v.shape) for path, v in variables.items()})
     return {name: array.reshape(shapes[name]) for name, array in arrays.items()}
-
-
-def load_elmo(
-    path: str | os.PathLike | None = None,
-    *,
-    options: str | os.PathLike | None = None,
-    weights: str | os.PathLike | None = None,
-    dropout: float = 0.1,
-    keep_sentence_boundaries: bool = False,
-    seq_length: int | None = None,
-    dtype: Any = None,
-    num_samples: int | None = 8192,
-    ignore: str | Sequence[str] = (),
-) -> Pretrained:
-    """Load a published ELMo checkpoint in bilm-tf's format.
-
-    The file is compared with its options dataset by dataset before a model is built, and read
-    whole before a weight is assigned: an error leaves nothing half-loaded.
-
-    The format has no weights for mixing the layers, which belong to the task that uses them: they
-    are initialized as in a new model.
-
-    Args:
-        path: a folder with one `*options*.json` and one `*weights*.hdf5`.
-        options, weights: the two files, if they are elsewhere.
-        dropout, keep_sentence_boundaries, seq_length, dtype: as in `elmo`.
-        num_samples: as in `elmo_pretrainer`.
-        ignore: beginnings of the names of datasets to leave out.
-
-    Returns:
-        A `Pretrained`; its `pretrainer` is None unless the file holds the softmax over words
-        (`softmax/W` and `softmax/b`, which bilm-tf's own dumps leave out).
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for several files where one is expected, invalid options, a file that is not
-            HDF5, is damaged or was never filled, datasets that are missing, surplus or misshapen
-            (all listed in one message).
-    """
-    options = _find(path, options, "options", ".json")
-    weights = _find(path, weights, "weights", ".hdf5")
-    config = read_options(options)
-    tensors = open_hdf5(weights)
-    names = table_names(tensors, str, (ignore,) if isinstance(ignore, str) else ignore)
-    vocab_size = None
-    if "softmax/W" in names or "softmax/b" in names:
-        vocab_size = (*tensors.shapes[names.get("softmax/W", "softmax/b")], 1)[0]
-
-    def build(**arguments: Any) -> keras.Model:
-        encoder = elmo(**arguments)
-        # At least one word: the comparison refuses a softmax over none.
-        return elmo_pretrainer(encoder, max(vocab_size, 1)) if vocab_size is not None else encoder
-
-    rows = dataset_rows(config, vocab_size is not None)
-    shapes = weight_shapes(build, config)
-    expected = dataset_shapes(rows, shapes)
-    check_tensors(
-        tensors, names, expected, f"sizes from {options}; `ignore` leaves surplus datasets out"
-    )
-    arrays = split_datasets(rows, {name: tensors[name] for name in rows}, shapes)
-
-    config["dropout"] = dropout
-    encoder = elmo(
-        **config,
-        keep_sentence_boundaries=keep_sentence_boundaries,
-        seq_length=seq_length,
-        dtype=dtype,
-    )
-    pretrainer = None
-    if vocab_size is not None:
-        pretrainer = elmo_pretrainer(encoder, vocab_size, num_samples, dropout=dropout)
-    for variable in encoder.weights if pretrainer is None else pretrainer.weights:
-        if variable.path in arrays:  # all but those that mix the layers
-            variable.assign(arrays[variable.path])
-    path = str(weights.parent if path is None else path)
-    return Pretrained(encoder, pretrainer, config, path=path)
-
-
-def _find(
-    folder: str | os.PathLike | None, file: str | os.PathLike | None, word: str, ending: str
-) -> pathlib.Path:
-    """Return `file` or, if it is None, the one file of that kind in the folder."""
-    if file is not None:
-        file = pathlib.Path(file)
-        if not file.is_file():
-            raise FileNotFoundError(f"{word} {file} does not exist")
-        return file
-    pattern = f"*{word}*{ending}"
-    if folder is None:
-        raise ValueError(f"{word}=None: give a folder that holds one {pattern}, or the file")
-    folder = pathlib.Path(folder)
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {folder}; give one with *options*.json and *weights*.hdf5, or "
-            "the two files as options= and weights="
-        )
-    held = sorted(f.name for f in folder.iterdir() if f.is_file())
-    found = [name for name in held if word in name and name.endswith(ending)]
-    if len(found) == 1:
-        return folder / found[0]
-    if found:
-        raise ValueError(
-            f"{folder} holds {len(found)} files {pattern}: {', '.join(found[:5])}; say which one "
-            f"as {word}="
-        )
-    raise FileNotFoundError(f"{folder} holds no {pattern}; found {held[:10]}")
-
-
-def save_elmo(
-    directory: str | os.PathLike,
-    encoder: keras.Model,
-    pretrainer: keras.Model | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write `options.json` and `weights.hdf5`, the folder that `load_elmo` reads.
-
-    bilm-tf reads it, and AllenNLP where `residual` is true. With fewer filters than
-    `projection_size` AllenNLP alone reads it, with as many bilm-tf alone. The format has no place
-    for the weights that mix the layers.
-
-    Args:
-        directory: a folder that does not exist yet, or is empty.
-        encoder: a model made by `elmo`.
-        pretrainer: the model made by `elmo_pretrainer` on it, to write its softmax too (bilm-tf and
-            AllenNLP ignore it).
-        overwrite: replace a folder that holds files of `save_elmo` and nothing else.
-
-    Raises:
-        ValueError: if a model is not of that kind, they don't share their weights, or the format
-            can't hold it.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
-    """
-    config = config_of(encoder)
-    options = options_of(config)
-    if pretrainer is not None:
-        layers = {layer.name: layer for layer in pretrainer.layers}
-        shared = all(layers.get(n) is encoder.get_layer(n) for n in ("char_cnn", "bilm"))
-        if "softmax" not in layers or not shared:
-            raise ValueError(
-                f"pretrainer {pretrainer.name!r} was not made by `elmo_pretrainer` on this encoder"
-            )
-    rows = dataset_rows(config, softmax=pretrainer is not None)
-    arrays = join_weights(rows, (encoder if pretrainer is None else pretrainer).weights)
-    with new_folder(directory, FILES, overwrite) as folder:
-        write_json(os.path.join(folder, FILES[0]), options)
-        with written_hdf5(os.path.join(folder, FILES[1])) as file:
-            for name, array in arrays.items():
-                file.create_dataset(name, data=array)

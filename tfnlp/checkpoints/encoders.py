@@ -37,7 +37,6 @@ from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.lines import shown
 
 _MOST_SHARED = 1000  # layers that share their weights: the file does not hold their number
-
 MODEL_FILES = ("config.json", "model.safetensors")
 
 

@@ -26,7 +26,6 @@ _KINDS = {
     "score": "regression",
 }
 _NAMED = ("class", "label", "tag")  # outputs that have names
-
 Arrays = dict[str, np.ndarray]
 
 

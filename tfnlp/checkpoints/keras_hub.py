@@ -25,7 +25,6 @@ from tfnlp.text.lines import shown
 
 PREFIX = "keras_hub:"
 _PACKAGE = "keras_hub>"
-
 _LEFT_OUT = ("next_sentence_head/", "sentence_order_head/", "pooler/")
 
 

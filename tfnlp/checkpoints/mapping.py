@@ -16,7 +16,6 @@ from tfnlp.text.lines import shown
 
 _LISTED = 10  # faults that a message spells out
 Shape = tuple[int, ...]
-
 BERT_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 

@@ -17,7 +17,6 @@ from tfnlp.text.lines import shown
 _MOST_EXPANSION = 1032  # bytes that gzip can compress to one
 LONGEST_LINE = 1 << 26  # bytes
 _BLOCK = 1 << 20
-
 _HEADER = re.compile(rb"\s*(\d{1,12})\s+(\d{1,12})\s*")
 WordTable = tuple[list[str], np.ndarray]  # words, and vectors float32 [V, D]
 
