@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.training.cluster.addresses import host_and_port
-from tfnlp.training.cluster.mirrored import mixed_up
-
-F = TypeVar("F", bound=Callable[..., Any])
+from tfnlp.training.rendezvous import host_and_port
 
 
 def read_cluster(
@@ -142,23 +137,3 @@ class Workers:
         named = sorted(n for n in named if n != self.index and n < self.count)
         names = ", ".join(f"worker {n} ({self._addresses[n]})" for n in named)
         return WorkerLost(f"{names or 'another worker'} does not answer any more")
-
-
-def raises_worker_lost(method: F) -> F:
-    """Make a method of an object with `workers` raise `WorkerLost` if another worker is lost.
-
-    It raises ValueError if TensorFlow mixes up two strategies of the process. JAX's errors are of
-    the other kinds.
-    """
-
-    @functools.wraps(method)
-    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except (tf.errors.OpError, RuntimeError, ValueError) as error:
-            clear = self.workers.lost(error) or mixed_up(error)
-            if clear is None:
-                raise
-            raise clear from error
-
-    return wrapped

@@ -1,4 +1,4 @@
-"""One training step, the same code on one device and on many.
+"""One training step in TensorFlow, the same code on one device and on many.
 
 The order makes the numbers independent of how the batch is split: targets are counted over the
 global batch; every replica takes gradients of its share of `sum of losses / global count`,
@@ -8,25 +8,27 @@ clipped; only then is the update applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tfnlp.layers.kernels.target import traced_for_tpu
 from tfnlp.layers.remat import rematerialization
-from tfnlp.training.engines import StepSettings
-from tfnlp.training.optimizer_base import Gradient
-from tfnlp.training.randomness import layer_seeds, step_seed, write_back
-from tfnlp.training.skipping import assign, layer_variables, restore, update_if
-from tfnlp.training.sums import (
+from tfnlp.training.batches import split_rows
+from tfnlp.training.engines.step import (
+    StepSettings,
     clip_scale,
     compared_part,
     comparison,
     evaluation_sums,
-    objective,
+    micro_batch_loss,
     target_counts,
 )
+from tfnlp.training.keras_optimizer import KerasOptimizer
+from tfnlp.training.optimizer_base import Gradient, Optimizer
+from tfnlp.training.randomness import layer_seeds, seed_variables, step_seed, write_back
 
 Tensors = dict[str, tf.Tensor]
 
@@ -38,13 +40,13 @@ class Step:
     """
 
     def __init__(self, settings: StepSettings, replicas: int, for_tpu: bool = False) -> None:
-        self.task, self.model = settings.task, settings.task.model
+        self.objective, self.model = settings.objective, settings.objective.model
         self.optimizer, self.rate = settings.optimizer, settings.rate
         self.clip_norm, self.accumulation = settings.clip_norm, settings.accumulation
         self.seed, self.loss_scale, self.replicas = settings.seed, settings.loss_scale, replicas
         self.layer_rates, self.loss_scaling = settings.layer_rates, settings.loss_scaling
         jit_compile = settings.jit_compile
-        self.trims = self.task.trims and self.accumulation > 1 and not jit_compile
+        self.trims = self.objective.trims and self.accumulation > 1 and not jit_compile
         self._for_tpu, self._remat = for_tpu, settings.remat
         # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
@@ -88,7 +90,7 @@ class Step:
         scale = scaling["scale"]
         layers = layer_variables(self.model)
         before = [v.read_value() for v in layers]
-        state_before = {name: v.value.read_value() for name, v in self.task.state.items()}
+        state_before = {name: v.value.read_value() for name, v in self.objective.state.items()}
         gradients, totals, state = self._summed(batch, step, self.loss_scale * scale)
         gradients = [_scaled(g, tf.cast(1.0 / scale, g.dtype)) for g in gradients]
         # Updates that were skipped count for the data and the learning rate alone.
@@ -107,13 +109,13 @@ class Step:
     ) -> tuple[list[Gradient], Tensors, Tensors]:
         """Return gradients, sums and counts over all replicas, and the state of all rows."""
         context = tf.distribute.get_replica_context()
-        counts = self._reduce(self.task.targets(batch))
+        counts = self._reduce(self.objective.targets(batch))
         replica = context.replica_id_in_sync_group
-        state = {name: v.value.read_value() for name, v in self.task.state.items()}
+        state = {name: v.value.read_value() for name, v in self.objective.state.items()}
         batch = {**batch, **self._rows(state, batch)}
-        if self.task.compares and self.replicas * self.accumulation > 1:
+        if self.objective.compares and self.replicas * self.accumulation > 1:
             whole = self._all_rows(self._compared(batch, step, replica))
-            batch = {**batch, **self._rows(comparison(self.task, whole), batch)}
+            batch = {**batch, **self._rows(comparison(self.objective, whole), batch)}
         gradients, sums, state = self._gradients(batch, counts, step, replica, scale)
         gradients = self._reduce(gradients)
         totals = {**self._reduce(sums), **target_counts(counts)}
@@ -140,7 +142,7 @@ class Step:
         The batch is this replica's share; `state`, `[B, ...]` of the global batch, is that after
         the batch before.
         """
-        totals = target_counts(self.task.targets(batch))
+        totals = target_counts(self.objective.targets(batch))
         sums, state = self._sums({**batch, **self._rows(state, batch)})
         return self._reduce({**totals, **sums}), self._all_rows(state)
 
@@ -163,9 +165,9 @@ class Step:
         """Assign the state of all rows on every replica."""
         if self.replicas == 1:
             for name, value in state.items():
-                self.task.state[name].value.assign(value)
+                self.objective.state[name].value.assign(value)
         elif state:
-            variables = [self.task.state[name].value for name in state]
+            variables = [self.objective.state[name].value for name in state]
             tf.distribute.get_replica_context().merge_call(
                 assign, args=(variables, list(state.values()))
             )
@@ -178,7 +180,7 @@ class Step:
 
     def _evaluation_sums(self, batch: Tensors) -> tuple[Tensors, Tensors]:
         with traced_for_tpu(self._for_tpu):
-            return evaluation_sums(self.task, batch)
+            return evaluation_sums(self.objective, batch)
 
     def _all_compared(self, batch: Tensors, step: tf.Tensor, replica: tf.Tensor) -> Tensors:
         """Return what losses compare of this replica's share, all micro-batches: `[b, ...]`."""
@@ -207,10 +209,10 @@ class Step:
     ) -> Tensors:
         """Return what losses compare of one micro-batch, with the draws of its gradients."""
         if self.trims:
-            batch = self.task.trimmed(batch)
+            batch = self.objective.trimmed(batch)
         seeds = layer_seeds(self.model, step_seed(self.seed, step, micro_batch, replica))
         with traced_for_tpu(self._for_tpu), rematerialization(self._remat):
-            return compared_part(self.task, batch, seeds)
+            return compared_part(self.objective, batch, seeds)
 
     def _all_gradients(
         self,
@@ -260,30 +262,25 @@ class Step:
     ) -> tuple[list[Gradient], Tensors, Tensors]:
         """Return gradients, sums and new state of one micro-batch."""
         if self.trims:
-            batch = self.task.trimmed(batch)
+            batch = self.objective.trimmed(batch)
         seeds = layer_seeds(self.model, step_seed(self.seed, step, micro_batch, replica))
         parts = self.replicas * self.accumulation
         variables = [v.value for v in self.model.trainable_variables]
         with traced_for_tpu(self._for_tpu), rematerialization(self._remat):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(variables)
-                loss, sums, state, scope = objective(self.task, batch, counts, seeds, parts, scale)
+                loss, sums, state, scope = micro_batch_loss(
+                    self.objective, batch, counts, seeds, parts, scale
+                )
             gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         write_back(self.model, scope)
         # An embedding's gradient has rows, and the same row several times. The norm and the squares
         # must be those of the sum of equal rows: a dense tensor has it, and so has `sum_rows`.
         gradients = [sum_rows(g) if self.rows else tf.convert_to_tensor(g) for g in gradients]
-        tokens = self.task.tokens(batch)
+        tokens = self.objective.tokens(batch)
         if tokens is not None:
             sums = {**sums, "work/tokens": tokens}
         return gradients, sums, state
-
-
-def split_rows(x: tf.Tensor, parts: int) -> tf.Tensor:
-    """Return `[B, ...]` as `[parts, B/parts, ...]`; other axes may have unknown lengths."""
-    size = None if x.shape[0] is None else x.shape[0] // parts
-    split = tf.reshape(x, tf.concat([[parts, -1], tf.shape(x)[1:]], 0))
-    return tf.ensure_shape(split, [parts, size, *x.shape[1:]])
 
 
 def _joined(x: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
@@ -310,3 +307,69 @@ def _scaled(gradient: Gradient, scale: tf.Tensor) -> Gradient:
 def _with_part(x: tf.Tensor, index: Any, part: tf.Tensor) -> tf.Tensor:
     """Return `x` `[A, ...]` with `part` at `index`."""
     return tf.tensor_scatter_nd_update(x, [[index]], part[None])
+
+
+def layer_variables(model: keras.Model) -> list[tf.Variable]:
+    """Return what the layers of a model may assign in a step, such as running averages."""
+    seeds = {id(v) for v in seed_variables(model)}
+    return [v.value for v in model.non_trainable_variables if id(v) not in seeds]
+
+
+def update_if(
+    condition: tf.Tensor,
+    update: Callable[[], None],
+    optimizer: Optimizer | KerasOptimizer,
+    replicas: int,
+) -> None:
+    """Call `update`, which applies gradients with `optimizer`, if the condition holds.
+
+    It is a bool scalar, the same on all replicas. `update` is called in replica context.
+    """
+    if replicas == 1:
+
+        def made() -> tf.Tensor:
+            update()
+            return tf.constant(True)
+
+        tf.cond(condition, made, lambda: tf.constant(False))
+        return
+    variables = [v.value for v in [*optimizer.variables, *optimizer.slots.values()]]
+    before = [v.read_value() for v in variables]
+    update()
+    restore(tf.logical_not(condition), variables, before, replicas)
+
+
+def restore(
+    condition: tf.Tensor,
+    variables: Sequence[tf.Variable],
+    values: Sequence[tf.Tensor],
+    replicas: int,
+) -> None:
+    """Assign to variables of the strategy this replica's values if the condition holds.
+
+    It is a bool scalar, the same on all replicas.
+    """
+    if not variables:
+        return
+    if replicas == 1:
+
+        def assigned() -> tf.Tensor:
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+            return tf.constant(True)
+
+        tf.cond(condition, assigned, lambda: tf.constant(False))
+        return
+    chosen = [
+        tf.where(condition, value, variable.read_value())
+        for variable, value in zip(variables, values, strict=True)
+    ]
+    tf.distribute.get_replica_context().merge_call(assign, args=(list(variables), chosen))
+
+
+def assign(
+    strategy: tf.distribute.Strategy, variables: list[tf.Variable], values: list[tf.Tensor]
+) -> None:
+    """Assign a value to each variable on every replica; for `merge_call`."""
+    for variable, value in zip(variables, values, strict=True):
+        strategy.extended.update(variable, lambda v, x: v.assign(x), args=(value,), group=False)

@@ -1,25 +1,45 @@
-"""What a training step computes of one micro-batch: pure functions that both engines use."""
+"""What a training step is made of, and what it computes of one micro-batch, for both engines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.kernels.storage import forms
 from tfnlp.layers.types import Tensor
+from tfnlp.objectives import Objective
+from tfnlp.training.layer_rates import LayerRates
+from tfnlp.training.loss_scaling import LossScaling
 from tfnlp.training.randomness import seeded
 
-if TYPE_CHECKING:
-    from tfnlp.objectives import Objective
-
 Tensors = dict[str, Tensor]
+Totals = dict[str, Any]  # float32 scalars by name
 
 
-def objective(
-    task: Objective,
+@dataclass(frozen=True)
+class StepSettings:
+    """What a training step is made of; see `Trainer` for each argument."""
+
+    objective: Objective
+    optimizer: Any
+    rate: Any
+    clip_norm: float | None
+    accumulation: int
+    steps_per_call: int
+    jit_compile: bool
+    seed: int
+    loss_scale: float
+    layer_rates: LayerRates | None
+    loss_scaling: LossScaling | None = None
+    remat: str = "none"
+
+
+def micro_batch_loss(
+    objective: Objective,
     batch: Mapping[str, Tensor],
     counts: Tensors,
     seeds: Sequence[Tensor],
@@ -29,7 +49,7 @@ def objective(
 ) -> tuple[Tensor, Tensors, Tensors, keras.StatelessScope]:
     """Return the loss whose gradient a micro-batch adds to a step's.
 
-    `scale (sum_k sums_k / max(1, counts_k) + penalties / parts)`, k over the losses of the task.
+    `scale (sum_k sums_k / max(1, counts_k) + penalties / parts)`, k over the losses.
 
     Args:
         counts: targets of each loss in the global batch.
@@ -41,48 +61,50 @@ def objective(
         the loss, a float32 scalar; the sums of losses and metrics; the new state `[b, ...]`; and
         the scope, which has the new values of variables that layers assigned.
     """
-    with seeded(task.model, seeds, values) as scope:
-        outputs = task.outputs(batch, training=True)
-        sums = task_sums(task, batch, outputs)
+    with seeded(objective.model, seeds, values) as scope:
+        outputs = objective.outputs(batch, training=True)
+        sums = _sums(objective, batch, outputs)
         penalties = scope.losses + [
-            v.regularizer(v) for v in task.model.trainable_variables if v.regularizer
+            v.regularizer(v) for v in objective.model.trainable_variables if v.regularizer
         ]
         loss = sum(sums[f"loss/{name}"] / ops.maximum(n, 1.0) for name, n in counts.items())
         if penalties:
             loss += sum(penalties) / parts
-    return loss * scale, sums, {name: outputs[name] for name in task.state}, scope
+    return loss * scale, sums, {name: outputs[name] for name in objective.state}, scope
 
 
 def compared_part(
-    task: Objective,
+    objective: Objective,
     batch: Mapping[str, Tensor],
     seeds: Sequence[Tensor],
     values: Sequence[tuple[keras.Variable, Tensor]] = (),
 ) -> Tensors:
     """Return what the losses of other micro-batches read of one, with the draws of its `seeds`."""
-    with seeded(task.model, seeds, values):
-        return task.compared(batch, task.outputs(batch, training=True))
+    with seeded(objective.model, seeds, values):
+        return objective.compared(batch, objective.outputs(batch, training=True))
 
 
-def comparison(task: Objective, whole: Tensors) -> Tensors:
+def comparison(objective: Objective, whole: Tensors) -> Tensors:
     """Return the entries of a batch that the comparison of all its examples adds, `[B, ...]`."""
     vectors = whole["vectors"]
-    rows, slopes = forms().with_slopes(lambda v: task.comparison({**whole, "vectors": v}), vectors)
+    rows, slopes = forms().with_slopes(
+        lambda v: objective.comparison({**whole, "vectors": v}), vectors
+    )
     return {f"compared/{name}": x for name, x in {**rows, "slopes": slopes}.items()}
 
 
-def task_sums(task: Objective, batch: Mapping[str, Tensor], outputs: Any) -> Tensors:
+def _sums(objective: Objective, batch: Mapping[str, Tensor], outputs: Any) -> Tensors:
     """Return the sums of losses, `loss/NAME`, and of metrics, `metric/NAME/TARGETS`."""
-    sums = {f"loss/{k}": v for k, v in task.losses(batch, outputs).items()}
-    for name, (target, value) in task.metrics(batch, outputs).items():
+    sums = {f"loss/{k}": v for k, v in objective.losses(batch, outputs).items()}
+    for name, (target, value) in objective.metrics(batch, outputs).items():
         sums[f"metric/{name}/{target}"] = value
     return sums
 
 
-def evaluation_sums(task: Objective, batch: Mapping[str, Tensor]) -> tuple[Tensors, Tensors]:
+def evaluation_sums(objective: Objective, batch: Mapping[str, Tensor]) -> tuple[Tensors, Tensors]:
     """Return the sums of a held-out batch, without dropout, and the new state."""
-    outputs = task.outputs(batch, training=False)
-    return task_sums(task, batch, outputs), {name: outputs[name] for name in task.state}
+    outputs = objective.outputs(batch, training=False)
+    return _sums(objective, batch, outputs), {name: outputs[name] for name in objective.state}
 
 
 def target_counts(counts: Tensors) -> Tensors:
@@ -98,19 +120,3 @@ def clip_scale(norm: Tensor, clip_norm: float) -> Tensor:
 def global_norm(gradients: Sequence[Tensor]) -> Tensor:
     """Return `sqrt(sum_i |g_i|^2)`, a float32 scalar."""
     return ops.sqrt(sum(ops.sum(ops.square(ops.cast(g, "float32"))) for g in gradients))
-
-
-def means(totals: Mapping[str, float]) -> dict[str, float]:
-    """Return means from summed totals: `loss`, `NAME_loss`, metrics, `learning_rate`, ..."""
-    logs, loss = {}, 0.0
-    for key, value in totals.items():
-        kind, _, rest = key.partition("/")
-        if kind == "loss":
-            logs[f"{rest}_loss"] = value / max(1.0, totals[f"count/{rest}"])
-            loss += logs[f"{rest}_loss"]
-        elif kind == "metric":
-            name, _, target = rest.partition("/")
-            logs[name] = value / max(1.0, totals[f"count/{target}"])
-        elif kind == "sum":
-            logs[rest] = value / totals["steps"]
-    return {"loss": loss, **logs}
