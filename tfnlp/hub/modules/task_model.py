@@ -20,8 +20,7 @@ from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.sequences import EncodedExamples, encode_examples
 from tfnlp.tasks.task import HeadTask, Prediction
 from tfnlp.text import WordIndex
-from tfnlp.training.forward import is_compiled
-from tfnlp.training.prediction import predictor
+from tfnlp.training.prediction import is_compiled, predictor
 
 
 @dataclass
