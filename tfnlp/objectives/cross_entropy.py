@@ -8,8 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers import LogitBias, TokenEmbedding
-from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
-from tfnlp.layers.kernels.vocabulary_loss import positions_of, vocabulary_loss
+from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, positions_of, vocabulary_loss
 from tfnlp.layers.types import Tensor
 
 # With more logits than _WHOLE the loss is computed some positions at a time, of at most _BLOCK.

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.kernels.storage import forms
+from tfnlp.layers.kernels.backend import forms
 from tfnlp.layers.types import Tensor
 from tfnlp.objectives import Objective
 from tfnlp.training.layer_rates import LayerRates
@@ -87,7 +87,7 @@ def compared_part(
 def comparison(objective: Objective, whole: Tensors) -> Tensors:
     """Return the entries of a batch that the comparison of all its examples adds, `[B, ...]`."""
     vectors = whole["vectors"]
-    rows, slopes = forms().with_slopes(
+    rows, slopes = forms.with_slopes(
         lambda v: objective.comparison({**whole, "vectors": v}), vectors
     )
     return {f"compared/{name}": x for name, x in {**rows, "slopes": slopes}.items()}

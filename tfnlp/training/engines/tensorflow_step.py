@@ -14,7 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfnlp.layers.kernels.target import traced_for_tpu
+from tfnlp.layers.kernels.backend import traced_for_tpu
 from tfnlp.layers.remat import rematerialization
 from tfnlp.training.batches import split_rows
 from tfnlp.training.engines.step import (
