@@ -24,6 +24,7 @@ from tfnlp.data.pretraining.masked_windows import MaskedDocuments, MaskedWindows
 from tfnlp.data.pretraining.sentence_pairs import PackedPairs, SentencePairs
 from tfnlp.data.pretraining.token_stream import PackedDocuments, TokenWindows, token_stream
 from tfnlp.data.pretraining.word_blocks import WordBlocks
+from tfnlp.data.rows import rows_of, texts_of
 from tfnlp.data.shards.reading import MaskedWindowShards, PairShards, WindowShards
 
 __all__ = [
@@ -64,8 +65,10 @@ __all__ = [
     "read_parallel",
     "read_similarities",
     "read_task",
+    "rows_of",
     "split_documents",
     "split_sentences",
+    "texts_of",
     "token_batches",
     "token_stream",
     "translation_batches",
