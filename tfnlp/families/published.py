@@ -92,7 +92,7 @@ def _listed(files: list[str]) -> str:
 @contextlib.contextmanager
 def opened_modules(path: str) -> Iterator[list[str]]:
     """Yield the folders of the SavedModels at a path or an address, or with a published name."""
-    from tfnlp.hub.loading.folders import saved_models
+    from tfnlp.hub.loading.saved_model import saved_models
 
     if is_published(path):
         with opened(path, module_files) as place:

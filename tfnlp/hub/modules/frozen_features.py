@@ -15,7 +15,7 @@ from tfnlp.bars import ProgressBar
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.files import written_whole
-from tfnlp.hub.modules.elmo_layers import sentence_layers
+from tfnlp.hub.modules.elmo import sentence_layers
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.untracked import Untracked
 from tfnlp.tasks.sequences import EncodedExamples
