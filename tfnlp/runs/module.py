@@ -8,9 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.rows import is_text, plain, rows_of, texts_of
-from tfnlp.hub.loading.layer_calls import only_input
 from tfnlp.hub.loading.saved_model import load_module
-from tfnlp.hub.loading.traces import traces_of
+from tfnlp.hub.loading.traces import only_input, traces_of
 
 
 class Module:

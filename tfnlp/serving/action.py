@@ -1,8 +1,12 @@
-"""An action of a module: the fields of its form, its options, and what computes it."""
+"""An action of a module: the fields of its form, its options, what computes it, and its values."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
+import tensorflow as tf
 
 Row = dict[str, Any]
 
@@ -74,3 +78,31 @@ class Action:
     def described(self) -> Row:
         """Return all but the functions, for the page."""
         return {name: x for name, x in asdict(self).items() if name not in ("run", "check")}
+
+
+def array_of(tensor: Any) -> Any:
+    """Return a tensor as an array; a ragged one as lists."""
+    return tensor.to_list() if isinstance(tensor, tf.RaggedTensor) else tensor.numpy()
+
+
+def plain(value: Any) -> Any:
+    """Return an array or a nest of them as lists, strings and numbers.
+
+    Bytes that are not UTF-8 become U+FFFD, numbers that are not finite None: JSON has neither.
+    """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def column(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """Return the values of a key."""
+    return [row[name] for row in rows]

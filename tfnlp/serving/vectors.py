@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.serving.actions.action import Action, Field, Option, Row
-from tfnlp.serving.actions.values import column, plain
+from tfnlp.serving.action import Action, Field, Option, Row, column, plain
 from tfnlp.text.word_vectors import unit
 
 Embed = Callable[[list[str]], np.ndarray]  # strings to float [N, D]

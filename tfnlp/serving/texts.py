@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.serving.actions.action import Action, Field, Option, Row
-from tfnlp.serving.actions.values import column, plain
+from tfnlp.serving.action import Action, Field, Option, Row, column, plain
 
 Call = Callable[..., dict[str, Any]]
 MASKS = ("[MASK]", "<mask>")
