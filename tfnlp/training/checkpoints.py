@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfnlp.checksums import checksums
 from tfnlp.files import first_line, is_remote, write_error
-from tfnlp.training.randomness import seed_variables
+from tfnlp.training.randomness import without_seeds
 
 _INDEX = "variables.index"  # has a checksum of each tensor
 _NAME = re.compile(r"^(step|best|average)-(\d{10})$")
@@ -216,9 +216,8 @@ def model_variables(model: keras.Model) -> dict[str, Any]:
 
     Dropout seeds are not among them: they follow from the step (see `randomness`).
     """
-    seeds = {id(v) for v in seed_variables(model)}
-    kept = [v for v in model.variables if id(v) not in seeds]
     in_tensorflow = keras.backend.backend() == "tensorflow"
+    kept = without_seeds(model.variables)
     return {f"model/{v.path}": v.value if in_tensorflow else v for v in kept}
 
 
@@ -295,8 +294,7 @@ def _weights(path: str) -> dict[str, np.ndarray]:
                 name = re.sub(r"\.([S.])", lambda m: "/" if m[1] == "S" else ".", match[1])
                 weights[name] = reader.get_tensor(key)
     except Exception as error:  # damage raises OpError, IndexError, RuntimeError, ...
-        first_line = str(error).strip().split("\n")[0]
-        raise ValueError(f"checkpoint {path} cannot be read: {first_line}") from error
+        raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
     return weights
 
 

@@ -17,6 +17,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
 if keras.backend.backend() == "jax":
     from jax import profiler as jax_profiler
 
@@ -138,9 +143,7 @@ def most_memory(model: keras.Model) -> int | None:
 
 def process_memory() -> int | None:
     """Return the most bytes that this process has used; None: not known."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if resource is None:
         return None
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else 1024 * most

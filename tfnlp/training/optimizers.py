@@ -11,8 +11,9 @@ import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.training.keras_optimizer import KerasOptimizer, Rate
+from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.optimizer_base import Gradient, Optimizer
+from tfnlp.training.schedules import Rate
 
 
 class AdamW(Optimizer):

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfnlp import __version__
 from tfnlp.accelerators import accelerator, has_tpu, unused
+from tfnlp.files import first_line
 from tfnlp.training.rendezvous import host_and_port, rendezvous
 from tfnlp.training.workers import read_cluster
 
@@ -234,7 +235,7 @@ def _within(seconds: float, name: str, connect: Callable[[], T]) -> T:
     if thread.is_alive():
         raise TimeoutError(f"the TPU {name!r} did not answer within {seconds:g} seconds")
     if "error" in outcome:
-        reason = str(outcome["error"]).strip().split("\n")[0]
+        reason = first_line(outcome["error"])
         hint = ""
         if "No OpKernel" in reason:
             reason = "this TensorFlow was built without TPUs"

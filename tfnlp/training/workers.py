@@ -106,8 +106,10 @@ class Workers:
         """
         rows = np.zeros((self.count, len(numbers)), "int64")
         rows[self.index] = numbers
-        if self.count == 1:
-            return rows
+        return rows if self.count == 1 else self._total(rows)
+
+    def _total(self, rows: np.ndarray) -> np.ndarray:
+        """Return the sum of the arrays of all workers; at most one has a number at a place."""
         strategy = self._strategy
         if self._sum is None:
 

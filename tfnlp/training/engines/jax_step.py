@@ -28,7 +28,7 @@ from tfnlp.training.engines.step import (
     micro_batch_loss,
     target_counts,
 )
-from tfnlp.training.randomness import seed_variables
+from tfnlp.training.randomness import seed_variables, without_seeds
 
 Arrays = dict[str, jax.Array]
 
@@ -50,10 +50,9 @@ class JaxStep:
         self.settings, self.devices = settings, devices
         self.objective = settings.objective
         model = settings.objective.model
-        seeds = {id(v) for v in seed_variables(model)}
         self.weights = model.trainable_variables
-        self.others = [v for v in model.non_trainable_variables if id(v) not in seeds]
-        self._seeds = len(seeds)
+        self.others = without_seeds(model.non_trainable_variables)
+        self._seeds = len(seed_variables(model))
         self._sum_names: list[str] = []
         self.names: list[str] = []  # of the totals of `train`, in the objective's order
         self.held_out_names: list[str] = []  # and of `evaluate`

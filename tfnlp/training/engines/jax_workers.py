@@ -52,15 +52,6 @@ class JaxWorkers(Workers):
             )
         )
 
-    def gather(self, *numbers: int) -> np.ndarray:
-        """Return the integers that every worker passes: int64 `[count, len(numbers)]`.
-
-        All workers must call it, and none returns before all have.
-        """
-        rows = np.zeros((self.count, len(numbers)), "int64")
-        rows[self.index] = numbers
-        return self._total(rows)
-
     def from_chief(self, value: np.ndarray) -> np.ndarray:
         """Return the chief's array, of the same shape and type at all workers."""
         return self._total(value if self.chief else np.zeros_like(value))
@@ -76,9 +67,6 @@ class JaxWorkers(Workers):
         return WorkerLost(f"{other} does not answer any more")
 
     def _total(self, value: np.ndarray) -> np.ndarray:
-        """Return the sum of arrays of which at most one has a number other than 0 at a place."""
-        if self.count == 1:
-            return value
         # As bytes: JAX has no int64, and Gloo not every type.
         here = jax.process_index()
         first = [device.process_index for device in self._devices.devices].index(here)

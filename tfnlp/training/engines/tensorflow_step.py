@@ -28,7 +28,7 @@ from tfnlp.training.engines.step import (
 )
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.optimizer_base import Gradient, Optimizer
-from tfnlp.training.randomness import layer_seeds, seed_variables, step_seed, write_back
+from tfnlp.training.randomness import layer_seeds, step_seed, without_seeds, write_back
 
 Tensors = dict[str, tf.Tensor]
 
@@ -311,8 +311,7 @@ def _with_part(x: tf.Tensor, index: Any, part: tf.Tensor) -> tf.Tensor:
 
 def layer_variables(model: keras.Model) -> list[tf.Variable]:
     """Return what the layers of a model may assign in a step, such as running averages."""
-    seeds = {id(v) for v in seed_variables(model)}
-    return [v.value for v in model.non_trainable_variables if id(v) not in seeds]
+    return [v.value for v in without_seeds(model.non_trainable_variables)]
 
 
 def update_if(
