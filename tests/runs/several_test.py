@@ -15,7 +15,7 @@ from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tfnlp.data import TaskExample
-from tfnlp.runs.folds import fold_numbers
+from tfnlp.runs.finetune_examples import fold_numbers
 from tfnlp.runs.hyperparameters import _suggested, search
 from tfnlp.settings.finetune import FinetuneSettings
 

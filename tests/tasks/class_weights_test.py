@@ -10,7 +10,7 @@ from tests.training.mixed_batches_test import data_of, task_of
 from tests.training.toy import two_replicas
 from tfnlp import training
 from tfnlp.data import TaggedSentence, TaskExample
-from tfnlp.runs.class_weights import loss_settings
+from tfnlp.runs.finetune_recipe import loss_settings
 from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.tasks import Classify, FineTuning, Similarity, Tag
 

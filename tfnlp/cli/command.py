@@ -32,8 +32,8 @@ from tfnlp.cli import (
 from tfnlp.cli.options import HelpFormatter, with_flags
 from tfnlp.families.published import opened
 from tfnlp.files import is_full, write_error
-from tfnlp.runs.devices import several_workers
 from tfnlp.runs.engine import use_engine
+from tfnlp.settings.training import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 _REJOINED = "TFNLP_REJOINED"  # set in a worker that was started again
