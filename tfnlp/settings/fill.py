@@ -46,4 +46,4 @@ class FillSettings(BertSettings):
     num_heads: ClassVar[int | None] = None
     intermediate_size: ClassVar[int | None] = None
     max_positions: ClassVar[int | None] = None
-    initializer_range: ClassVar[float | None] = None
+    initializer_range: ClassVar[float] = 0.02
