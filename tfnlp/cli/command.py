@@ -132,7 +132,7 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    reads = options.command in ("embed", "evaluate", "export", "predict")
+    reads = getattr(COMMANDS[options.command], "READS_MODEL", False)
     if not reads or getattr(options, "kind", None) == "search":
         yield
         return
