@@ -1,5 +1,7 @@
 """The examples of a fine-tuning run: reading them, what a run asks of them, and folds of them."""
 
+from __future__ import annotations
+
 import glob
 import os
 import sys
@@ -9,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.data import examples_of
+from tfnlp.data import RowForm, TaskData
 from tfnlp.tasks import HeadTask
 
-_MANY_LABELS = 20  # with fewer, a file of few examples is meant so
 
-
-def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = True) -> Any:
-    """Return the `TaskData` of files or Python objects; say how many rows were left out."""
-    data = examples_of(
+def read_data(
+    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True
+) -> TaskData:
+    """Return the examples of files or Python objects; say how many rows were left out."""
+    data = form.read(
         source,
-        task,
         text=config.text_columns,
         label=config.label_columns or config.label,
         separator=config.separator,
@@ -29,10 +30,9 @@ def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = T
     )
     if data.scheme is not None and labelled:
         say(shown_source(source), data.scheme)
-    names = {str(e.label) for e in data.examples} if task == "classify" and labelled else ()
-    if len(names) > max(_MANY_LABELS, len(data.examples) / 2):
-        many = f"{len(names):,} different labels of {len(data.examples):,} examples"
-        say(shown_source(source), f"{many}; is the label in the right column?")
+    doubt = form.doubt(data.examples) if labelled else ""
+    if doubt:
+        say(shown_source(source), doubt)
     if data.skipped:
         rows = len(data.examples) + len(data.skipped)
         first = data.skipped[0]
@@ -77,7 +77,7 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
 
 
-def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
+def read_parts(form: RowForm, config: Any) -> tuple[list[Any], list[Any], Any]:
     """Return the examples of a `FinetuneSettings`: those to learn from and those to measure on.
 
     With folds all are in the first part. The third is the config, with the columns that the first
@@ -85,12 +85,12 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
 
     Without dev examples a share of the others is held out, drawn at random with a fixed seed.
     """
-    data = read_data(task, config.train, config, "train")
+    data = read_data(form, config.train, config, "train")
     train, config = data.examples, config.replace(**data.labels_as)
     if config.folds:
         return train[: config.limit], [], config
     if config.dev is not None:
-        return train[: config.limit], read_data(task, config.dev, config, "dev").examples, config
+        return train[: config.limit], read_data(form, config.dev, config, "dev").examples, config
     train = train[: config.limit]
     count = round(config.held_out * len(train))
     if not 0 < count < len(train):
