@@ -6,7 +6,10 @@ import shlex
 import zlib
 from typing import Any
 
+import tensorflow as tf
+
 from tfnlp import __version__
+from tfnlp.data.corpus.documents import document_readers
 from tfnlp.extras import needed
 from tfnlp.families.family import Family
 from tfnlp.files import written_whole
@@ -32,8 +35,6 @@ def write_examples(family: Family, config: Any) -> dict[str, Any]:
 
 
 def _written(family: Family, config: Any) -> dict[str, Any]:
-    import tensorflow as tf
-
     needed("apache_beam", "apache-beam", "beam", "tfnlp examples")
     from tfnlp.data.shards.examples import make_examples, start_examples
 
@@ -86,8 +87,6 @@ def _settings(family: Family, config: Any, tokens: Any, more: dict[str, Any]) ->
 
 def _files(sources: Any, layout: str) -> list[list]:
     """Return the files and data sets that sources name, with their sizes."""
-    from tfnlp.data.corpus.documents import document_readers
-
     names = [reader.args[0] for reader in document_readers(sources, layout)]
     return [
         [name, None] if name.startswith("tfds:") else [os.path.abspath(name), os.path.getsize(name)]

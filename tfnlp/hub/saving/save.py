@@ -10,6 +10,7 @@ from tensorflow.python.saved_model import save_context
 
 from tfnlp.cards import CARD, current_card, name_of
 from tfnlp.files import WriteError, named_errors, write_error, written_whole
+from tfnlp.hub.inspection.inspect import inspect
 from tfnlp.hub.loading.checks import is_saved_model, write_record
 from tfnlp.in_tensorflow import is_elsewhere
 from tfnlp.text.lines import write_text
@@ -69,8 +70,6 @@ def _write_card(partial: str, directory: str) -> None:
     card = current_card()
     if card is None:
         return
-    from tfnlp.hub.inspection.inspect import inspect
-
     usage = inspect(partial, shown=os.path.basename(directory)).usage
     call = "" if usage is None else f"```python\n{usage}\n```"
     write_text(os.path.join(partial, CARD), card.text(name_of(directory), call))
