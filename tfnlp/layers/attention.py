@@ -1,6 +1,7 @@
 """Scaled dot-product attention with several heads."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -22,6 +23,7 @@ from tfnlp.layers.types import Initializer, Shape, Tensor
 # Attention with more scores than these is computed in blocks, on a TPU and elsewhere: a CPU takes
 # 0.6 to 0.9 of the time as a whole, as long as there is memory. A block has at most _BLOCK scores.
 _ON_TPU, _ELSEWHERE, _BLOCK = 2**24, 2**26, 2**22
+_FUSED_SIZE = 128  # numbers of a head that fit into the registers of a GPU's kernel
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -35,7 +37,8 @@ class MultiHeadAttention(WithLowRank):
     With more than 2^26 scores, as 32 rows of 512 tokens with 12 heads have, and on a TPU with more
     than 2^24, they are computed in blocks, forwards and backwards, and memory grows linearly with T
     and S, see `kernels/blockwise_attention.py`; not with a cache, with `return_scores`, or for
-    lengths that are unknown when the graph is made.
+    lengths that are unknown when the graph is made. On a GPU, in JAX's programs in bfloat16 or
+    float16, one kernel a direction computes them at any size, see `kernels/fused_attention.py`.
 
     Args:
         num_heads: heads N; H must be a multiple of it, D = H / N.
@@ -145,11 +148,13 @@ class MultiHeadAttention(WithLowRank):
             keys = cached_keys.shape[2] or ops.shape(cached_keys)[2]
         drops = self._drops(inputs, keys, training)
 
+        def joined(heads: Tensor) -> Tensor:  # [B, T, N, D]
+            flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
+            return ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
+
         def whole(inputs: Tensor) -> tuple[Tensor, ...]:
             heads, extras = self._whole(inputs, context, visible, cache, known, drops)
-            flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
-            outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
-            return outputs, *(extras if return_scores else extras[:-1])
+            return joined(heads), *(extras if return_scores else extras[:-1])
 
         def in_blocks(inputs: Tensor) -> tuple[Tensor]:
             return (self._in_blocks(inputs, context, visible, drops),)
@@ -158,12 +163,19 @@ class MultiHeadAttention(WithLowRank):
         sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
         cut = not (return_scores or None in sizes or any(x is not None for x in cache))
         count = math.prod(sizes) if cut else 0
-        if count <= _ON_TPU:
-            outputs = whole(inputs)
-        elif count <= _ELSEWHERE:
-            outputs = by_target(in_blocks, whole, inputs)
-        else:
-            outputs = in_blocks(inputs)
+        on_tpu, elsewhere = (in_blocks if count > most else whole for most in (_ON_TPU, _ELSEWHERE))
+        kernel = _fused_form(self.head_size, self.compute_dtype) if cut else None
+
+        def fused(inputs: Tensor) -> tuple[Tensor]:
+            if self.cross:
+                arrays = [(self.query, inputs, 1), (self.key_value, context, 2)]
+            else:
+                arrays = [(self.qkv, inputs, 3)]
+            projected = tuple(self._project(*array) for array in arrays)
+            return (joined(kernel(projected, visible, drops)),)
+
+        on_gpu = elsewhere if kernel is None else fused
+        outputs = by_target(on_tpu, elsewhere, inputs, on_gpu=on_gpu)
         return outputs if len(outputs) > 1 else outputs[0]
 
     def _in_blocks(
@@ -307,6 +319,22 @@ class MultiHeadAttention(WithLowRank):
             shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)
             outputs.append(keras.KerasTensor(shape, dtype="float32"))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+
+def _fused_form(head_size: int, dtype: str) -> Callable[..., Tensor] | None:
+    """Return `fused_attention` where JAX has a GPU, for what its kernels take; or None."""
+    if keras.backend.backend() != "jax" or dtype not in ("bfloat16", "float16"):
+        return None
+    import jax
+
+    if jax.default_backend() != "gpu" or head_size > _FUSED_SIZE:
+        return None
+    # 9.0 of an H100; before 8.0 the memory beside a processor is too small for the kernels.
+    if float(getattr(jax.devices()[0], "compute_capability", 0)) < 8:
+        return None
+    from tfnlp.layers.kernels.fused_attention import fused_attention
+
+    return fused_attention
 
 
 def _heads(projected: Tensor) -> list[Tensor]:

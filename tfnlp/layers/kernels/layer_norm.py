@@ -5,7 +5,7 @@ from collections.abc import Callable
 from keras import ops
 
 from tfnlp.layers.kernels.add_bias import sum_of_rows
-from tfnlp.layers.kernels.storage import kept
+from tfnlp.layers.kernels.storage import forms, kept
 from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import Tensor
@@ -37,8 +37,10 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
         normal, input_ = centred * scale, kept(x)
 
         def gradient(dy: Tensor) -> tuple[Tensor, Tensor]:
-            # A TPU keeps x, of which an element has half as many bytes in bfloat16.
-            n = by_target(_normal, lambda *given: given[-1], input_, mean, scale, normal)
+            # A TPU keeps x, of which an element has half as many bytes in bfloat16; so does a GPU,
+            # but would compute the mean again for each element of `dy n`.
+            arrays = input_, mean, scale, normal
+            n = by_target(_normal, lambda *given: given[-1], *arrays, on_gpu=_normal_of_stored)
             g = dy * gamma
             mean_g = ops.mean(g, axis=-1, keepdims=True)
             mean_gn = ops.mean(g * n, axis=-1, keepdims=True)
@@ -52,3 +54,7 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
 
 def _normal(x: Tensor, mean: Tensor, scale: Tensor, _: Tensor) -> Tensor:
     return (ops.cast(x, "float32") - mean) * scale
+
+
+def _normal_of_stored(x: Tensor, mean: Tensor, scale: Tensor, _: Tensor) -> Tensor:
+    return _normal(x, forms().barrier(mean), forms().barrier(scale), _)
