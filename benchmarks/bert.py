@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from benchmarks import training_torch
 from benchmarks.timing import PEAK_FLOPS, measure, peak
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 
 VOCAB, PREDICTIONS = 30522, 20
 SIZES = {"4x256": (4, 256, 4), "12x768": (12, 768, 12)}
@@ -162,7 +162,7 @@ def ours_training(size, batch, jit):
         ours_encoder(size, batch), next_sentence=False, max_predictions=PREDICTIONS
     )
     trainer = training.Trainer(
-        tasks.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=jit
+        objectives.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=jit
     )
     iterator = iter(tf.data.Dataset.from_tensors(batch).repeat())
     return lambda: trainer.train_steps(iterator, 1)["loss/masked_lm"].numpy()

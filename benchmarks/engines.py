@@ -117,7 +117,7 @@ def work(case):
     """A cell of tfnlp."""
     import keras
 
-    from tfnlp import models, tasks, training
+    from tfnlp import models, objectives, training
 
     dtype = "float32" if case["dtype"] == "float32" else f"mixed_{case['dtype']}"
     keras.config.set_dtype_policy(dtype)
@@ -125,7 +125,7 @@ def work(case):
     encoder = models.bert(VOCAB, layers, hidden, heads, 4 * hidden, seq_length=case["length"])
     model = models.bert_pretrainer(encoder, max_predictions=PREDICTIONS)
     trainer = training.Trainer(
-        tasks.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=case["jit_compile"]
+        objectives.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=case["jit_compile"]
     )
     batch = batch_of(case)
     if case["backend"] == "jax":

@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from benchmarks import training_torch
 from benchmarks.timing import PEAK_FLOPS, measure, peak
-from tfnlp import convert, data, models, tasks, training
+from tfnlp import checkpoints, data, models, objectives, training
 
 PROMPT, NEW, VOCAB = 32, 64, models.GPT2_SMALL["vocab_size"]
 ROWS = (1, 8)
@@ -108,7 +108,7 @@ def _torch(model, bf16):
     with tempfile.TemporaryDirectory() as folder:
         source = models.gpt(**models.GPT2_SMALL)
         source.set_weights(model.get_weights())
-        convert.save_gpt(os.path.join(folder, "m"), models.gpt_pretrainer(source))
+        checkpoints.save_gpt(os.path.join(folder, "m"), models.gpt_pretrainer(source))
         theirs = transformers.GPT2LMHeadModel.from_pretrained(os.path.join(folder, "m")).eval()
     theirs.generation_config.eos_token_id = None
     theirs.generation_config.pad_token_id = 0
@@ -142,7 +142,7 @@ def _train(arguments):
         encoder = models.gpt(
             vocab, **models.GPT_MINI, max_positions=512, seq_length=length, dtype=policy
         )
-        task = tasks.GPTPretraining(models.gpt_pretrainer(encoder))
+        task = objectives.GPTPretraining(models.gpt_pretrainer(encoder))
         trainer = training.Trainer(task, training.AdamW(), 1e-4, clip_norm=None, jit_compile=jit)
         batches = iter(windows.dataset())
         candidates[f"tfnlp {how}"] = lambda t=trainer, b=batches: float(

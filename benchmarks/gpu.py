@@ -210,7 +210,7 @@ def tfnlp_model(case, **settings):
 
 
 def tfnlp_step(case):
-    from tfnlp import models, tasks, training
+    from tfnlp import models, objectives, training
     from tfnlp.training.engines import StepSettings
     from tfnlp.training.engines.jax import JaxEngine
     from tfnlp.training.engines.jax_devices import JaxDevices
@@ -218,10 +218,10 @@ def tfnlp_step(case):
     encoder = tfnlp_model(case, dropout=RATE, attention_dropout=RATE)
     if case["family"] == "bert":
         model = models.bert_pretrainer(encoder, max_predictions=predictions(case))
-        task = tasks.BertPretraining(model)
+        task = objectives.BertPretraining(model)
     else:
         model = models.gpt_pretrainer(encoder)
-        task = tasks.GPTPretraining(model)
+        task = objectives.GPTPretraining(model)
     names = {*model.input, "targets", "weights", "masked_lm_ids", "masked_lm_weights",
              "next_sentence_labels"}  # fmt: skip
     batch = {name: x for name, x in batch_of(case).items() if name in names}

@@ -20,7 +20,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from benchmarks.timing import measure
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 from tfnlp.data import SentencePairs, TokenizedCorpus, read_documents
 from tfnlp.text import WordPieceTokenizer, train_wordpiece, write_vocabulary
 
@@ -46,7 +46,7 @@ def pipeline(corpus, tokenizer, rounds):
     keras.config.set_dtype_policy("mixed_bfloat16")
     encoder = models.bert(tokenizer.vocab_size, 4, 256, 4, 1024, seq_length=128)
     model = models.bert_pretrainer(encoder, max_predictions=20)
-    trainer = training.Trainer(tasks.BertPretraining(model), training.AdamW(), 1e-4)
+    trainer = training.Trainer(objectives.BertPretraining(model), training.AdamW(), 1e-4)
     keras.config.set_dtype_policy("float32")
     for whole_word in (False, True):
         pairs = SentencePairs(corpus, tokenizer, batch_size=32, whole_word=whole_word)

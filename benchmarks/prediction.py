@@ -9,7 +9,7 @@ own order to logits in this order; it includes sorting and padding. Each library
 own with as many threads; they take turns, the order reversed each round. Before that a library
 tries its modes on the same texts, and goes on in the fastest one:
 
-    tfnlp       `tfnlp.tasks.predictor`, as `TaskRun.predict` calls it
+    tfnlp       `tfnlp.training.predictor`, as `TaskRun.predict` calls it
     torch       `benchmarks/prediction_torch.py`: eager and `torch.compile`, batches of 32 and of 8
                 (mixed texts); in bfloat16 bfloat16 weights, or float32 under `torch.autocast`
     keras-hub   sorted by length and padded to multiples of 8 for each batch: `tf.function`, with
@@ -145,13 +145,13 @@ def in_batches(texts, rows, logits_of, multiple=1):
 def tfnlp_modes(case):
     import keras
 
-    from tfnlp import data, models, tasks
+    from tfnlp import data, models, training
 
     dtype = "float32" if case["dtype"] == "float32" else f"mixed_{case['dtype']}"
     keras.config.set_dtype_policy(dtype)
     layers, hidden, heads = SIZES[case["size"]]
     encoder = models.bert(VOCAB, layers, hidden, heads, 4 * hidden)
-    predict = tasks.predictor(models.bert_task(encoder, "class", CLASSES))
+    predict = training.predictor(models.bert_task(encoder, "class", CLASSES))
 
     def predicted(texts):
         columns = {

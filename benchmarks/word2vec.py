@@ -28,7 +28,7 @@ import numpy as np
 from gensim.models import Word2Vec
 from gensim.models.word2vec import FAST_VERSION
 
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 from tfnlp.data import WordBlocks, WordCorpus, frequent_words, read_analogies, read_similarities
 from tfnlp.text import WordVectors, split_words
 
@@ -106,7 +106,7 @@ class Bench:
         steps = epochs * blocks.steps_per_epoch
         model = models.word2vec(len(self.corpus.words), architecture=architecture)
         trainer = training.Trainer(
-            tasks.Word2Vec(model, blocks.words_per_block),
+            objectives.Word2Vec(model, blocks.words_per_block),
             training.RowwiseAdagrad(),
             training.linear(RATE[architecture], steps, 0),
             clip_norm=None,
@@ -123,11 +123,11 @@ class Bench:
         model = models.word2vec(len(self.corpus.words), architecture=architecture)
         model.set_weights(weights)
         held_out = WordBlocks(self.valid, counts=self.corpus.counts, seed=1)
-        trainer = training.Trainer(tasks.Word2Vec(model), training.RowwiseAdagrad(), 0.1)
+        trainer = training.Trainer(objectives.Word2Vec(model), training.RowwiseAdagrad(), 0.1)
         loss = trainer.evaluate(held_out.evaluation_batches())["loss"]
         vectors = WordVectors(self.corpus.words, np.array(weights[0]), self.corpus.counts)
-        found = {name: tasks.rate_pairs(vectors, pairs) for name, pairs in self.pairs.items()}
-        answers = tasks.answer_analogies(vectors, self.questions)["total"]
+        found = {name: objectives.rate_pairs(vectors, pairs) for name, pairs in self.pairs.items()}
+        answers = objectives.answer_analogies(vectors, self.questions)["total"]
         return {
             "loss": loss,
             **{name: rating.spearman for name, rating in found.items()},

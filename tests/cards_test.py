@@ -3,7 +3,7 @@
 import json
 
 from tfnlp.cards import Card, card_of_export, licence_of, read_card
-from tfnlp.convert.folders import new_folder
+from tfnlp.checkpoints.folders import new_folder
 from tfnlp.hub.inspection.text_table import _shown
 
 CARD = Card(

@@ -188,7 +188,7 @@ def small_settings(command: str, kind: str, given: dict[str, Any]) -> dict[str, 
 def small_functions() -> list[tuple[Any, str, Callable]]:
     """Return the functions that programs call, made small: (owner, name, function)."""
     from tfnlp import hub
-    from tfnlp.convert import Pretrained
+    from tfnlp.checkpoints import Pretrained
     from tfnlp.runs.task_run import TaskRun
 
     def train(command: str) -> Callable:

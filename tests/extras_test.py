@@ -18,7 +18,7 @@ def test_what_is_missing_is_named_with_its_extra(monkeypatch):
 
 
 def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):
-    from tfnlp.data.corpus.tfds_source import open_tfds
+    from tfnlp.data.corpus.documents import open_tfds
     from tfnlp.families.translation_use import evaluate
     from tfnlp.runs.task_run import TaskRun
 
@@ -50,8 +50,8 @@ def test_without_tensorflow_text():
 import sys
 sys.modules["tensorflow_text"] = None
 import numpy as np
-from tfnlp import convert, data, hub, layers, models, tasks, text, training
-for package in (convert, data, hub, layers, models, tasks, text, training):
+from tfnlp import checkpoints, data, hub, layers, models, objectives, tasks, text, training
+for package in (checkpoints, data, hub, layers, models, tasks, text, training):
     for name in package.__all__:
         getattr(package, name)
 sizes = dict(hidden_size=8, num_layers=1, num_heads=2, intermediate_size=8)

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import run_python
-from tfnlp import convert, hub, models
+from tfnlp import checkpoints, hub, models
 from tfnlp.data.shards.folder import Folder
 from tfnlp.files import WriteError, written_whole
 from tfnlp.text.lines import write_text
@@ -43,7 +43,7 @@ def examples(path, _):
 
 
 def huggingface(path, encoder):
-    convert.save_huggingface(encoder, path)
+    checkpoints.save_huggingface(encoder, path)
 
 
 def saved_model(path, encoder):
@@ -56,7 +56,7 @@ def checkpoint(path, encoder):
 
 def elmo(path, _):
     sizes = dict(num_layers=1, units=8, projection_size=6, embedding_size=4, num_highway=1)
-    convert.save_elmo(path, models.elmo(**sizes, filters=((1, 2), (3, 4))))
+    checkpoints.save_elmo(path, models.elmo(**sizes, filters=((1, 2), (3, 4))))
 
 
 @pytest.mark.parametrize(

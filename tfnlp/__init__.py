@@ -7,8 +7,8 @@
     task.export("module")
 
 `import tfnlp` loads neither TensorFlow nor Keras: the names load on first use. The packages
-(`tfnlp.layers`, `tfnlp.models`, `tfnlp.text`, `tfnlp.data`, `tfnlp.tasks`, `tfnlp.training`,
-`tfnlp.convert`, `tfnlp.hub`) are imported one by one.
+(`tfnlp.layers`, `tfnlp.models`, `tfnlp.text`, `tfnlp.data`, `tfnlp.objectives`, `tfnlp.tasks`,
+`tfnlp.training`, `tfnlp.checkpoints`, `tfnlp.hub`) are imported one by one.
 """
 
 import importlib
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
         inspect,
         load,
         pretrain,
-        settings,
         use_engine,
     )
 
+importlib.import_module("tfnlp.settings")  # before the function of its name, see below
 __version__ = "0.1.0"
 
-_PACKAGES = ("convert", "data", "hub", "layers", "models", "tasks", "text", "training")
+_PACKAGES = (
+    "checkpoints", "data", "hub", "layers", "models", "objectives", "tasks", "text", "training",
+)  # fmt: skip
 
 __all__ = [
     "__version__",
@@ -43,6 +45,23 @@ __all__ = [
     "settings",
     "use_engine",
 ]
+
+
+def settings(name: str) -> dict[str, str]:
+    """Return the settings of a family or a task: each name with its default and its meaning.
+
+    Args:
+        name: A family of `tfnlp.pretrain` or a task of `tfnlp.finetune`.
+
+    Raises:
+        ValueError: for another name.
+    """
+    from tfnlp.settings.tables import FAMILIES, TASKS
+
+    classes = {**FAMILIES, **TASKS}
+    if name not in classes:
+        raise ValueError(f"name={name!r} must be one of {', '.join(classes)}")
+    return classes[name][0].described()
 
 
 def __getattr__(name: str) -> Any:

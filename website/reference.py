@@ -7,11 +7,12 @@ PACKAGES = (
     "tfnlp",
     "tfnlp.layers",
     "tfnlp.models",
+    "tfnlp.objectives",
     "tfnlp.tasks",
     "tfnlp.training",
     "tfnlp.data",
     "tfnlp.text",
-    "tfnlp.convert",
+    "tfnlp.checkpoints",
     "tfnlp.hub",
 )
 

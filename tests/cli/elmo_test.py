@@ -15,7 +15,7 @@ import tfnlp as library
 from tests.cli.command import RUN, checkpoint, error, tfnlp
 from tests.made import options
 from tests.support import golden, traced
-from tfnlp.convert import load_elmo
+from tfnlp.checkpoints import load_elmo
 from tfnlp.text import character_ids, read_words
 
 BILM = golden("elmo_bilm_tf")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.command import RUN, checkpoint, error, tfnlp
 from tests.support import golden
-from tfnlp.convert import load_bert
+from tfnlp.checkpoints import load_bert
 from tfnlp.text import read_vocabulary
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from tests.cli.toy_tasks import (
     inputs_of,
     read_without_tfnlp,
 )
-from tfnlp.convert import load_bert
+from tfnlp.checkpoints import load_bert
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
 BERT = backbone("bert", None)

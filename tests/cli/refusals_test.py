@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.command import error, tfnlp, write_texts
 from tests.cli.toy_tasks import backbone
-from tfnlp.convert import write_word_vectors
+from tfnlp.checkpoints import write_word_vectors
 from tfnlp.text import WordVectors
 
 TOY = "--num-layers 1 --batch-size 8 --steps 4 --input train.txt --output out --layout lines"

@@ -8,7 +8,7 @@ import numpy as np
 from tests.cli.command import tfnlp
 from tests.hub import gpt_toy
 from tests.support import golden, run_python
-from tfnlp import convert, models
+from tfnlp import checkpoints, models
 
 READER = pathlib.Path(__file__).with_name("task_reader.py")
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end", "a new day"]
@@ -31,7 +31,7 @@ def backbone(kind, folder):
     tokenizer = gpt_toy.tokenizer()
     sizes = dict(num_layers=1, hidden_size=16, num_heads=2, intermediate_size=32)
     encoder = models.gpt(tokenizer.vocab_size, max_positions=48, norm_first=True, **sizes)
-    convert.save_gpt(folder / "gpt", models.gpt_pretrainer(encoder), tokenizer)
+    checkpoints.save_gpt(folder / "gpt", models.gpt_pretrainer(encoder), tokenizer)
     return folder / "gpt"
 
 

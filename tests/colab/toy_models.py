@@ -4,7 +4,7 @@ import re
 
 import keras
 
-from tfnlp import convert, data, models
+from tfnlp import checkpoints, data, models
 from tfnlp.text import SPECIAL_TOKENS, write_vocabulary
 
 
@@ -26,5 +26,5 @@ def bert(folder, words, seed=0):
     encoder = models.bert(len(vocabulary), 2, 32, 2, 64, max_positions=128, initializer_range=0.2)
     pretrainer = models.bert_pretrainer(encoder)
     path = str(folder / "model")
-    convert.save_huggingface(pretrainer, path, str(folder / "words.txt"), lowercase=True)
+    checkpoints.save_huggingface(pretrainer, path, str(folder / "words.txt"), lowercase=True)
     return path

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_lines, examples, survives
 from tests.support import golden
-from tfnlp.convert.tokenizers.wordpiece import is_lowercase
+from tfnlp.checkpoints.tokenizers.wordpiece import is_lowercase
 from tfnlp.text import (
     SPECIAL_TOKENS,
     SPECIAL_WORDS,

@@ -13,7 +13,7 @@ import pytest
 
 from tests.hub import bert_toy, snippets_reader
 from tests.support import run_python
-from tfnlp.convert.pretrained import Pretrained
+from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.families import FAMILIES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # exports trace many graphs

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.layers.reference import randomize
-from tfnlp import models, tasks
+from tfnlp import models, objectives
 from tfnlp.layers import GloVeLoss
 
 V, D, B, X_MAX, ALPHA = 9, 4, 6, 10.0, 0.6
@@ -59,7 +59,7 @@ def test_losses_and_gradients_are_those_of_the_cells():
 def test_the_task_sums_over_cells_and_counts_those_that_are_no_padding():
     x = cells()
     batch = {"input_word_ids": x["word_ids"], **{n: x[n] for n in ("context_ids", "counts")}}
-    task = tasks.GloVe(models.glove(V, D, X_MAX, ALPHA))
+    task = objectives.GloVe(models.glove(V, D, X_MAX, ALPHA))
     losses = task.model(batch)["losses"]
     assert losses.shape == (B,) and float(task.targets(batch)["cells"]) == B - 1
     total = task.losses(batch, {"losses": losses})["cells"]

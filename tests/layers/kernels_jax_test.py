@@ -13,11 +13,9 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from tfnlp.layers.kernels.add_bias import add_bias
-from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
-from tfnlp.layers.kernels.product import product
-from tfnlp.layers.kernels.vocabulary_loss import vocabulary_loss
-from tfnlp.tasks.logits import best_class, cross_entropy
+from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, vocabulary_loss
+from tfnlp.layers.kernels.products import add_bias, product
+from tfnlp.objectives.cross_entropy import best_class, cross_entropy
 
 random = np.random.default_rng(0)
 
@@ -176,6 +174,10 @@ def test_memory_of_a_step_is_kept_for_the_next():
 
 
 _ATTENTION = """
+import functools
+import types
+from unittest import mock
+
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -187,6 +189,8 @@ B, T, S = 4, 13, 9
 x, y = (jnp.asarray(random.standard_normal(s), "float32") for s in ((B, T, 16), (B, S, 8)))
 keys = jnp.arange(S) < jnp.asarray([[9], [5], [1], [7]])
 ids = jnp.asarray(np.sort(random.integers(0, 3, (B, T)), 1), "int32")
+kernel = functools.partial(attention.gpu.fused_attention, interpret=True)
+INTERPRETED = types.SimpleNamespace(fused_attention=kernel, fits=lambda size, dtype: True)
 CALLS = {
     "self": (dict(causal=True), dict(mask=jnp.ones((B, T), bool).at[:, 11:].set(False))),
     "cross": ({}, dict(context=y, mask=keys)),
@@ -215,6 +219,10 @@ for name, (settings, inputs) in CALLS.items():
             # Which of the two ways was traced shows in the loops over rows; draws are loops, too.
             loops[on_tpu, elsewhere, platform] = text.count("stablehlo.while")
         found.append(jax.tree.leaves(traced.lower().compile()(weights, x)))
+    # As on a GPU, its kernels interpreted.
+    on_gpu = dict(gpu=INTERPRETED, by_target=lambda *_, on_gpu: on_gpu(_[-1]))
+    with mock.patch.multiple(attention, **on_gpu):
+        found.append(jax.tree.leaves(jax.jit(lambda *arguments: step(*arguments))(weights, x)))
     for one in found[1:]:
         for a, b in zip(one, found[0], strict=True):
             np.testing.assert_allclose(a, b, atol=2e-5, err_msg=name)
@@ -225,5 +233,28 @@ for name, (settings, inputs) in CALLS.items():
 
 
 @pytest.mark.long
-def test_attention_in_blocks_on_a_tpu_and_whole_elsewhere():
+def test_attention_in_blocks_on_a_tpu_by_kernels_on_a_gpu_and_whole_elsewhere():
     run_python(_ATTENTION, env=JAX)
+
+
+_PLATFORMS = """
+import jax
+from jax import numpy as jnp
+
+from tfnlp.jax_forms import by_platform
+
+
+def text(platform, **forms):
+    traced = jax.jit(lambda x: by_platform(jnp.sin, jnp.cos, x, **forms)).trace(1.0)
+    return traced.lower(lowering_platforms=(platform,)).as_text()
+
+
+for platform, here in (("tpu", "sine"), ("cuda", "tanh"), ("rocm", "cosine"), ("cpu", "cosine")):
+    assert f"stablehlo.{here} " in text(platform, on_gpu=jnp.tanh), platform
+assert "stablehlo.cosine " in text("cuda") and "stablehlo.sine " in text("tpu")
+"""
+
+
+@pytest.mark.slow
+def test_a_form_is_chosen_when_a_program_is_lowered():
+    run_python(_PLATFORMS, env=JAX)

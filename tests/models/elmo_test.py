@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.convert import elmo_reference
+from tests.checkpoints import elmo_reference
 from tests.layers.reference import randomize
 from tfnlp.models import elmo, elmo_lstm, elmo_pretrainer
 

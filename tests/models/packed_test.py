@@ -7,7 +7,8 @@ import tensorflow as tf
 from tests.layers.reference import randomize
 from tests.models import bert_reference, electra_test, gpt_reference
 from tfnlp import models
-from tfnlp.tasks import BertPretraining, FineTuning, GPTPretraining
+from tfnlp.objectives import BertPretraining, GPTPretraining
+from tfnlp.tasks import FineTuning
 
 BERT = dict(bert_reference.SMALL, dropout=0.0, attention_dropout=0.0)
 GPT = dict(gpt_reference.SMALL, dropout=0.0, attention_dropout=0.0)

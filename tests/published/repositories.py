@@ -8,7 +8,7 @@ from safetensors.numpy import save as save_safetensors
 
 from tests.published.hub_server import files_in
 from tests.support import golden
-from tfnlp import convert
+from tfnlp import checkpoints
 
 # What a published BERT has beside the files that tfnlp reads.
 OTHERS = {
@@ -33,9 +33,9 @@ def pickled_bert() -> dict[str, bytes]:
 
 def bert(folder) -> dict[str, bytes]:
     """The same as later versions write it, beside the old file."""
-    loaded = convert.load_bert(golden("bert_xsmall_dummy_pt/pytorch_model.bin"))
+    loaded = checkpoints.load_bert(golden("bert_xsmall_dummy_pt/pytorch_model.bin"))
     model = loaded.pretrainer or loaded.encoder
-    convert.save_huggingface(model, folder, loaded.vocabulary, loaded.lowercase)
+    checkpoints.save_huggingface(model, folder, loaded.vocabulary, loaded.lowercase)
     return {**pickled_bert(), **files_in(folder)}
 
 

@@ -13,7 +13,7 @@ from tests.cli.command import tfnlp as command
 from tests.hub import gpt_toy
 from tests.support import golden
 from tfnlp import models
-from tfnlp.convert.pretrained import Pretrained
+from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.families import FAMILIES, sentences, strings
 from tfnlp.hub import BertPreprocessorModule, ElmoModule
 from tfnlp.text import WordPieceTokenizer, WordVectors

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.support import ROOT, run_python
 from tests.training.toy import ToyBatches, assert_same, two_replicas
 from tfnlp import models, tasks, training
-from tfnlp.tasks.ranking import ranking_losses
+from tfnlp.objectives.ranking import ranking_losses
 from tfnlp.training.engines import default_strategy
 
 N, D, T = 8, 8, 5

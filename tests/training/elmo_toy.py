@@ -5,7 +5,7 @@ import functools
 import keras
 import numpy as np
 
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
 from tfnlp.text import SPECIAL_WORDS
 
@@ -54,7 +54,7 @@ def toy_task(
     )
     for variable in model.trainable_variables:
         variable.assign(3.0 * variable)
-    return tasks.ElmoPretraining(model, corpus.characters(), batch_size, distinct=distinct)
+    return objectives.ElmoPretraining(model, corpus.characters(), batch_size, distinct=distinct)
 
 
 def toy_trainer(strategy=None, task=None, optimizer=None, **arguments):
@@ -73,4 +73,4 @@ def toy_trainer(strategy=None, task=None, optimizer=None, **arguments):
 
 def state(trainer):
     """A copy of the carried state."""
-    return trainer.task.state["state"].numpy()
+    return trainer.objective.state["state"].numpy()

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 from tfnlp.data import TokenWindows
 
 VOCAB = 20
@@ -40,7 +40,7 @@ def toy_trainer(strategy=None, dropout=0.0, **arguments):
         )
         model = models.gpt_pretrainer(encoder)
     return training.Trainer(
-        tasks.GPTPretraining(model, tokens_per_word=1.3),
+        objectives.GPTPretraining(model, tokens_per_word=1.3),
         training.bert_adamw(),
         training.cosine(1e-2, 20, 2),
         strategy=strategy,

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training.toy import assert_same, two_replicas
-from tfnlp import tasks, training
+from tfnlp import objectives, training
 
 CLASSES, FEATURES = 5, 6
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -52,7 +52,7 @@ def trainer(optimizer=keras.optimizers.AdamW, strategy=None, dropout=0.0, rate=N
 
 def train(made, steps=6, data=None, **arguments):
     history = made.fit(data or StepBatches(), steps, log_every=1, progress=False, **arguments)
-    return history, made.task.model.get_weights()
+    return history, made.objective.model.get_weights()
 
 
 def test_adamw_equals_model_fit():
@@ -122,7 +122,7 @@ def test_loss_is_the_weighted_mean_over_the_global_batch():
     reference = model()
     losses = keras.losses.sparse_categorical_crossentropy(Y, reference(X), from_logits=True)
     hits = np.argmax(reference(X), -1) == Y
-    task = tasks.KerasTask(
+    task = objectives.KerasObjective(
         reference, LOSS, metrics={"accuracy": keras.metrics.sparse_categorical_accuracy}
     )
     made = training.Trainer(task, "sgd")
@@ -194,7 +194,7 @@ def test_other_optimizers_rates_and_models_are_refused():
         (lambda: trainer("adamw"), "learning_rate"),
         (lambda: trainer("adamw", rate="fast"), "learning_rate='fast'"),
         (lambda: trainer(layer_rates=training.LayerRates()), "layer_rates"),
-        (lambda: trainer(loss=None), "task must be"),
+        (lambda: trainer(loss=None), "objective must be"),
         (lambda: training.Trainer(keras.Sequential(), "sgd", loss=LOSS), "has no weights yet"),
         (lambda: trainer(loss="unknown"), "unknown"),
     ):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 
 VOCAB, LENGTH, PREDICTIONS = 60, 12, 3
 
@@ -71,7 +71,7 @@ def toy_trainer(
         model = toy_model(dropout, num_layers)
     arguments = {"clip_norm": 0.5, **arguments}
     return training.Trainer(
-        tasks.BertPretraining(model),
+        objectives.BertPretraining(model),
         optimizer or training.bert_adamw(),
         learning_rate or training.linear(1e-2, 20, 2),
         strategy=strategy,
@@ -81,7 +81,7 @@ def toy_trainer(
 
 def weights(trainer):
     """Copies of the trained weights."""
-    return [v.numpy() for v in trainer.task.model.trainable_variables]
+    return [v.numpy() for v in trainer.objective.model.trainable_variables]
 
 
 def two_replicas():

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from tests.training.toy import ToyBatches
-from tfnlp import models, tasks, training
+from tfnlp import models, objectives, training
 
 VOCAB, SOURCE, TARGET = 30, 7, 6
 
@@ -41,7 +41,7 @@ def toy_trainer(strategy=None, dropout=0.0, **arguments):
             dropout=dropout,
         )
     return training.Trainer(
-        tasks.Translation(model),
+        objectives.Translation(model),
         training.adam(),
         training.noam(16, 10),
         strategy=strategy,

@@ -12,7 +12,7 @@ from tfnlp.families.published import opened
 @contextlib.contextmanager
 def merged_checkpoint(folder: str) -> Iterator[str]:
     """Yield the folder of the checkpoint that adapters and their model make together."""
-    from tfnlp.convert.peft import base_of, write_merged
+    from tfnlp.checkpoints.peft import base_of, write_merged
 
     base = base_of(folder)
     with tempfile.TemporaryDirectory(prefix="tfnlp_merged_") as directory:

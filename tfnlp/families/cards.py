@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tfnlp.cards import Card, licence_of
 
 if TYPE_CHECKING:
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
 
 def shown_name(path: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.families.family import Family
 
 FEW_WEIGHTS = 10  # factor of the rate where few weights of a model are trained

@@ -7,10 +7,11 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-from tfnlp.families.config import CHANGED_SIZES, check_length, transformer_sizes
 from tfnlp.families.masked_text import MaskedText, head_arguments, sizes_of_config
 from tfnlp.families.preparation import Preparation, same_folder
+from tfnlp.families.starts import check_length, transformer_sizes
 from tfnlp.families.subwords import WORDPIECE
+from tfnlp.settings.sizes import CHANGED_SIZES
 
 # Arguments that only say what is learnt from a teacher.
 OF_TEACHER = (
@@ -110,7 +111,7 @@ def _objective(config: Any, teacher: Any, pretrainer: Any) -> Any:
     """Return the task; it is called in the strategy's scope, which the teacher's weights need."""
     import keras
 
-    from tfnlp.tasks import Distillation
+    from tfnlp.objectives import Distillation
 
     copy = keras.models.clone_model(teacher)
     copy.set_weights(teacher.get_weights())

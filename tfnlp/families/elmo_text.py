@@ -17,7 +17,7 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     """Return what ELMo's pretraining needs: windows of running text, the losses of both LMs."""
     from tfnlp.data import LanguageModelWindows
     from tfnlp.data.corpus.arrays import int32_checksum
-    from tfnlp.tasks import ElmoPretraining
+    from tfnlp.objectives import ElmoPretraining
     from tfnlp.text import read_words, write_words
     from tfnlp.training import is_compiled
 
@@ -105,7 +105,7 @@ def held_out_windows(corpus: Any, batch_size: int, window: int, reset: str, repl
 
 def _sizes(config: Any, before: Any) -> dict[str, Any]:
     from tfnlp import models
-    from tfnlp.families.elmo import CHANGED_SIZES, SIZES
+    from tfnlp.settings.elmo import CHANGED_SIZES, SIZES
 
     if before is not None:
         return {**before.config, "dropout": config.dropout}

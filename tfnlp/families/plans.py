@@ -22,7 +22,7 @@ def masked_plan(name: str, sizes: Iterable[str], vocab_size: int, label: str = "
 
     def task(sizes: dict[str, Any], arguments: Any) -> Any:
         from tfnlp import models
-        from tfnlp.tasks import BertPretraining
+        from tfnlp.objectives import BertPretraining
 
         model = getattr(models, name)(**{**sizes, **_rates(arguments)})
         return BertPretraining(getattr(models, f"{name}_pretrainer")(model))
@@ -61,7 +61,7 @@ def masked_batch(arguments: Any) -> dict[str, tuple]:
 
 def _gpt_task(sizes: dict[str, Any], arguments: Any) -> Any:
     from tfnlp import models
-    from tfnlp.tasks import GPTPretraining
+    from tfnlp.objectives import GPTPretraining
 
     return GPTPretraining(models.gpt_pretrainer(models.gpt(**sizes, **_rates(arguments))))
 
@@ -85,12 +85,12 @@ def _elmo_task(sizes: dict[str, Any], arguments: Any) -> Any:
     import numpy as np
 
     from tfnlp import models
-    from tfnlp.families.elmo import ElmoConfig
     from tfnlp.models.elmo import MAX_CHARACTERS
-    from tfnlp.tasks import ElmoPretraining
+    from tfnlp.objectives import ElmoPretraining
+    from tfnlp.settings.elmo import ElmoSettings
 
     encoder = models.elmo(**sizes, dropout=arguments.dropout, dtype=arguments.dtype)
-    samples = ElmoConfig.samples if arguments.samples is None else arguments.samples
+    samples = ElmoSettings.samples if arguments.samples is None else arguments.samples
     pretrainer = models.elmo_pretrainer(
         encoder, arguments.vocab_size, samples or None, dropout=arguments.dropout
     )

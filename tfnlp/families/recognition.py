@@ -15,7 +15,7 @@ from tfnlp.families.several_runs import best_run
 from tfnlp.published import is_published
 
 if TYPE_CHECKING:
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
 
 def load_pretrained(
@@ -28,10 +28,10 @@ def load_pretrained(
         family: The only family that will do; None: any.
         dtype: A Keras dtype policy; None: the global one.
     """
-    from tfnlp.convert.keras_hub.loading import is_preset, read_preset
-    from tfnlp.convert.peft import is_adapter
-    from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.convert.sentence_transformers import read_sentence_settings, transformer_folder
+    from tfnlp.checkpoints.keras_hub import is_preset, read_preset
+    from tfnlp.checkpoints.peft import is_adapter
+    from tfnlp.checkpoints.pretrained import Pretrained
+    from tfnlp.checkpoints.sentence_transformers import read_sentence_settings, transformer_folder
     from tfnlp.families import FAMILIES
     from tfnlp.training.run import is_run
 
@@ -165,7 +165,7 @@ def family_of_files(
 
 def _model_type(path: str) -> str | None:
     """Return what Hugging Face's configuration says of the kind of model."""
-    from tfnlp.convert.formats.json_files import read_json
+    from tfnlp.checkpoints.formats.json_files import read_json
 
     found = read_json(pathlib.Path(path)).get("model_type") if os.path.isfile(path) else None
     return found if isinstance(found, str) else None

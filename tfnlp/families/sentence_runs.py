@@ -18,7 +18,7 @@ from tfnlp.families.sentences import embedded
 if TYPE_CHECKING:
     import keras
 
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.families.family import Family
 
 SECTION = "sentences"
@@ -82,8 +82,8 @@ def vectors_of_texts(loaded: Pretrained, texts: Sequence[str]) -> dict[str, Any]
 
 def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) -> Pretrained:
     """Return the model of a run, with the weights of its best checkpoint."""
-    from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.convert.sentence_transformers import SentenceSettings
+    from tfnlp.checkpoints.pretrained import Pretrained
+    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
     from tfnlp.training.run import restore_weights
 
     function, (_, left_out) = family.encoder_function(), family.sections["arguments"]

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
-from tfnlp.families.use_config import chosen
+from tfnlp.families.export_checks import chosen
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.convert.sentence_transformers import SentenceSettings
+    from tfnlp.checkpoints.pretrained import Pretrained
+    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 
 Done = Callable[[int], None] | None  # is told how many texts more are done
 
@@ -42,7 +42,7 @@ def pooled_of(
     max_length: int | None = None,
 ) -> Pooled:
     """Return the settings: those given, else those that the model's folder states."""
-    from tfnlp.convert.sentence_transformers import SentenceSettings
+    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
     from tfnlp.layers.sentence_pooling import POOLINGS
 
     stated = loaded.sentences or SentenceSettings()
@@ -64,7 +64,7 @@ def pooled_of(
 
 def settings_to_save(loaded: Pretrained) -> SentenceSettings:
     """Return what a folder of sentence-transformers says of a model: what `embed` does."""
-    from tfnlp.convert.sentence_transformers import SentenceSettings
+    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 
     pooled = pooled_of(loaded)
     return SentenceSettings(pooled.pooling, pooled.normalize, _length_of(loaded, pooled))
@@ -97,7 +97,7 @@ def of_tokens(
     from tfnlp.models import sentence_encoder
     from tfnlp.models.first_position import encoder_at_first
     from tfnlp.models.sentence_encoder import hidden_states
-    from tfnlp.tasks.forward import forward
+    from tfnlp.training.prediction import forward
 
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     length = min(_length_of(loaded, settings), fixed or math.inf)
@@ -207,7 +207,7 @@ def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> 
 
     def beside(folder: str, file: str) -> None:
         write(folder, reader, loaded.config)
-        write_example(folder, file, "vector", length)
+        write_example(folder, file, length)
 
     return Graphs(config.litert, config.onnx, beside)
 

@@ -11,7 +11,7 @@ from tfnlp.families.sentences import warn_of_cut
 _TOKENS = 4096  # of a batch
 
 if TYPE_CHECKING:
-    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.checkpoints.pretrained import Pretrained
 
 
 def string_vectors(
@@ -25,7 +25,7 @@ def string_vectors(
     import numpy as np
     import tensorflow as tf
 
-    from tfnlp.tasks.forward import forward
+    from tfnlp.training.prediction import forward
 
     length = min(128, fitting.max_positions(loaded) or 128)
     pack = preprocessor(loaded.tokenizer, length)

@@ -1,29 +1,31 @@
 """Scaled dot-product attention with several heads."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
-from tfnlp.layers.dense import BuiltDense, WithLowRank, built_dense
+from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
+from tfnlp.layers.kernels.backend import by_target, has_kernels
 from tfnlp.layers.kernels.blockwise_attention import (
     Visible,
     blocks_of,
     blockwise_attention,
 )
-from tfnlp.layers.kernels.columns import from_columns, to_columns
-from tfnlp.layers.kernels.target import by_target
-from tfnlp.layers.low_rank import LowRank, low_rank_of
+from tfnlp.layers.kernels.products import from_columns, to_columns
 from tfnlp.layers.types import Initializer, Shape, Tensor
+
+if keras.backend.backend() == "jax":
+    from tfnlp.layers.kernels import fused_attention as gpu
+else:
+    gpu = None
 
 # Attention with more scores than these is computed in blocks, on a TPU and elsewhere: a CPU takes
 # 0.6 to 0.9 of the time as a whole, as long as there is memory. A block has at most _BLOCK scores.
 _ON_TPU, _ELSEWHERE, _BLOCK = 2**24, 2**26, 2**22
-_FUSED_SIZE = 128  # numbers of a head that fit into the registers of a GPU's kernel
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -162,9 +164,8 @@ class MultiHeadAttention(WithLowRank):
         # How many scores there are, of one row if their number is unknown.
         sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
         cut = not (return_scores or None in sizes or any(x is not None for x in cache))
-        count = math.prod(sizes) if cut else 0
+        count = math.prod(sizes) if cut and has_kernels() else 0
         on_tpu, elsewhere = (in_blocks if count > most else whole for most in (_ON_TPU, _ELSEWHERE))
-        kernel = _fused_form(self.head_size, self.compute_dtype) if cut else None
 
         def fused(inputs: Tensor) -> tuple[Tensor]:
             if self.cross:
@@ -172,10 +173,10 @@ class MultiHeadAttention(WithLowRank):
             else:
                 arrays = [(self.qkv, inputs, 3)]
             projected = tuple(self._project(*array) for array in arrays)
-            return (joined(kernel(projected, visible, drops)),)
+            return (joined(gpu.fused_attention(projected, visible, drops)),)
 
-        on_gpu = elsewhere if kernel is None else fused
-        outputs = by_target(on_tpu, elsewhere, inputs, on_gpu=on_gpu)
+        fits = cut and gpu is not None and gpu.fits(self.head_size, self.compute_dtype)
+        outputs = by_target(on_tpu, elsewhere, inputs, on_gpu=fused if fits else elsewhere)
         return outputs if len(outputs) > 1 else outputs[0]
 
     def _in_blocks(
@@ -319,22 +320,6 @@ class MultiHeadAttention(WithLowRank):
             shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)
             outputs.append(keras.KerasTensor(shape, dtype="float32"))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
-
-
-def _fused_form(head_size: int, dtype: str) -> Callable[..., Tensor] | None:
-    """Return `fused_attention` where JAX has a GPU, for what its kernels take; or None."""
-    if keras.backend.backend() != "jax" or dtype not in ("bfloat16", "float16"):
-        return None
-    import jax
-
-    if jax.default_backend() != "gpu" or head_size > _FUSED_SIZE:
-        return None
-    # 9.0 of an H100; before 8.0 the memory beside a processor is too small for the kernels.
-    if float(getattr(jax.devices()[0], "compute_capability", 0)) < 8:
-        return None
-    from tfnlp.layers.kernels.fused_attention import fused_attention
-
-    return fused_attention
 
 
 def _heads(projected: Tensor) -> list[Tensor]:

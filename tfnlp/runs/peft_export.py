@@ -10,8 +10,8 @@ from tfnlp.runs.task_folder import load_task
 
 def export_adapters(run: Any, directory: str, base: str | None, overwrite: bool) -> str:
     """Write and return the folder that PEFT, and tfnlp, read of a `TaskRun`; see its `export`."""
-    from tfnlp.convert.heads.config import task_config
-    from tfnlp.convert.peft import is_base, save_adapter
+    from tfnlp.checkpoints.heads import task_config
+    from tfnlp.checkpoints.peft import is_base, save_adapter
 
     low_rank = adaptation_of(run.config).low_rank
     if low_rank is None:
@@ -45,7 +45,7 @@ def export_adapters(run: Any, directory: str, base: str | None, overwrite: bool)
         base,
         low_rank,
         parts.architecture,
-        task_config(task_model.spec),
+        task_config(task_model.task),
         overwrite,
     )
     return directory

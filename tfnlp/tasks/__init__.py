@@ -1,47 +1,66 @@
-"""Objectives of training, decoding of outputs, and measures."""
+"""Tasks of fine-tuning, one file each, with their losses, decoding and measures."""
 
-from tfnlp.tasks.bert_pretraining import BertPretraining
-from tfnlp.tasks.distillation import Distillation
-from tfnlp.tasks.electra_pretraining import ElectraPretraining
-from tfnlp.tasks.elmo_pretraining import ElmoPretraining
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from tfnlp.tasks.answer import Answer
+from tfnlp.tasks.choose import Choose
+from tfnlp.tasks.classify import Classify
+from tfnlp.tasks.embed import Embed
+from tfnlp.tasks.fill import Fill
 from tfnlp.tasks.fine_tuning import FineTuning
-from tfnlp.tasks.glove import GloVe
 from tfnlp.tasks.gpt_finetuning import GPTFineTuning
-from tfnlp.tasks.gpt_pretraining import GPTPretraining
-from tfnlp.tasks.keras_task import KerasTask
-from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
-from tfnlp.tasks.nnlm_pretraining import NNLMPretraining
-from tfnlp.tasks.prediction import predict, predictor
+from tfnlp.tasks.labels import Labels
+from tfnlp.tasks.roles import Roles
 from tfnlp.tasks.sentence_training import SentenceTraining
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.similarity import Similarity
+from tfnlp.tasks.tag import Tag
+from tfnlp.tasks.task import HeadTask, Task
 from tfnlp.tasks.task_distillation import TaskDistillation
-from tfnlp.tasks.task_encoder import TaskEncoder
-from tfnlp.tasks.task_spec import TaskSpec
-from tfnlp.tasks.translation import Translation
-from tfnlp.tasks.word2vec import Word2Vec
-from tfnlp.tasks.word_similarity import answer_analogies, rate_pairs
 
 __all__ = [
-    "BertPretraining",
-    "Distillation",
-    "ElectraPretraining",
-    "ElmoPretraining",
+    "TASKS",
+    "Answer",
+    "Choose",
+    "Classify",
+    "Embed",
+    "Fill",
     "FineTuning",
     "GPTFineTuning",
-    "GPTPretraining",
-    "GloVe",
-    "KerasTask",
-    "NNLMPretraining",
+    "HeadTask",
+    "Labels",
+    "Roles",
     "SentenceTraining",
+    "Similarity",
+    "Tag",
     "Task",
     "TaskDistillation",
-    "TaskEncoder",
-    "TaskSpec",
-    "Translation",
-    "Word2Vec",
-    "answer_analogies",
-    "predict",
-    "predictor",
-    "rate_pairs",
-    "smoothed_cross_entropy",
+    "task_of",
 ]
+
+# A new task is one line here.
+TASKS: dict[str, type[Task]] = {
+    task.name: task
+    for task in (Classify, Labels, Similarity, Choose, Answer, Tag, Roles, Embed, Fill)
+}
+_HEADS = {name: task for name, task in TASKS.items() if issubclass(task, HeadTask)}
+_FIELDS = {field.name for task in _HEADS.values() for field in dataclasses.fields(task)}
+
+
+def task_of(config: Mapping[str, Any]) -> HeadTask:
+    """Return the task that a run's `config.json` keeps, see `HeadTask.config`.
+
+    Raises:
+        ValueError: for an unknown task or field, a value out of range, or values that do not fit
+            together.
+    """
+    config = dict(config)
+    name = config.pop("task", None)
+    if name not in _HEADS:
+        raise ValueError(f"task={name!r} must be one of {', '.join(_HEADS)}")
+    unknown = sorted(set(config) - _FIELDS)
+    if unknown:
+        raise ValueError(f"{name} has no {unknown[0]}")
+    own = {field.name for field in dataclasses.fields(_HEADS[name])}
+    return _HEADS[name](**{n: value for n, value in config.items() if n in own})

@@ -7,14 +7,13 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.models.task_heads import crf_of
+from tfnlp.objectives.cross_entropy import best_class, cross_entropy, smoothed_cross_entropy
+from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, without_padding
 from tfnlp.tasks.class_weights import (
     binary_cross_entropy,
     check_weights,
     weighted_cross_entropy,
 )
-from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
-from tfnlp.tasks.logits import best_class, cross_entropy
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
 
 # The outputs of a model of each kind.
 KINDS = {
@@ -33,7 +32,7 @@ SMOOTHED = ("class", "label", "choice", "tag")  # kinds whose labels may be smoo
 _MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 
 
-class FineTuning(Task):
+class FineTuning(Objective):
     """`loss = sum_i w_i L_i / sum_i w_i`, i over examples or, for tags, over tokens.
 
     `L_i = -log softmax(logits_i)[label_i]` for classes, choices and tags, `(score_i - label_i)^2`

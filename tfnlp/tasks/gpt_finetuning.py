@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
+from tfnlp.objectives.cross_entropy import TiedSoftmax
+from tfnlp.objectives.objective import Batch, Tensors, perplexity
 from tfnlp.tasks.fine_tuning import FineTuning
-from tfnlp.tasks.task import Batch, Tensors, perplexity
-from tfnlp.tasks.vocabulary import TiedSoftmax
 
 
 class GPTFineTuning(FineTuning):

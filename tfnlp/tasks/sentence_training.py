@@ -6,20 +6,20 @@ import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.tasks.logits import best_class, cross_entropy
-from tfnlp.tasks.ranking import ranking_losses, unit
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
+from tfnlp.objectives.cross_entropy import best_class, cross_entropy
+from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, without_padding
+from tfnlp.objectives.ranking import ranking_losses, unit
 
 _VECTORS = "sentence_embeddings"
 _OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids"}
 
 
-class SentenceTraining(Task):
+class SentenceTraining(Objective):
     """`sum_i w_i L_i / sum_i w_i` over the examples of a batch, each of S texts.
 
     With u and v the vectors of the first two texts, `L_i` is by `loss`
 
-        ranking  see `tfnlp.tasks.ranking.ranking_losses`: the second text among all texts of the
+        ranking  see `objectives.ranking.ranking_losses`: the second text among all texts of the
                  global batch, further ones as hard negatives; of two equal texts, whose vectors
                  differ by dropout, this is SimCSE (Gao et al. 2021, section 3)
         cosine   `(cos(u, v) - y_i)^2` (Reimers and Gurevych 2019, Sentence-BERT, section 3)

@@ -3,9 +3,9 @@
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.tasks.distillation import divergences
+from tfnlp.objectives.distillation import divergences
+from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors
 from tfnlp.tasks.fine_tuning import FineTuning
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 LOSS = "distillation"  # its name beside that of the task's own loss
 # Of each kind of task what the teacher said, in a batch.
@@ -20,7 +20,7 @@ SOFT_WEIGHTS = "soft_weights"
 _OF_POSITIONS = {"tag": (*SOFT["tag"], SOFT_WEIGHTS), "span": SOFT["span"]}
 
 
-class TaskDistillation(Task):
+class TaskDistillation(Objective):
     """`loss = a T^2 mean_i KL(softmax(t_i / T) || softmax(s_i / T)) + (1 - a) L`.
 
     Hinton et al. 2015, section 2: s_i are the logits of the model, t_i those of its teacher, and L

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 
 from tfnlp.bars import ProgressBar, short
-from tfnlp.tasks.measure_names import in_words
+from tfnlp.objectives.measure_names import in_words
 
 _NARROWEST = 7  # columns of a measure, whose numbers may grow
 

@@ -10,7 +10,7 @@ time, with weight 0: every batch has the same size and every loss and score is e
 Mixed batches are drawn from examples of all lengths. In a mean over the tokens of a batch, those of
 short examples weigh more where a batch has no others, and of few updates each sees one kind of
 example: taggers learn more from mixed batches. Their examples come sorted, the longest first, so
-that micro-batches are of similar length and need little padding (see `tfnlp.tasks.Task.trimmed`).
+that micro-batches are of similar length and need little padding (see `Objective.trimmed`).
 
 Batches by tokens have more examples where these are short: rows times length is about the same in
 all of them (Vaswani et al. 2017, section 5.1).

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tfnlp.convert.folders import check_new_folder, new_folder
+from tfnlp.checkpoints.folders import check_new_folder, new_folder
 from tfnlp.files import named_errors, written_whole
 from tfnlp.hub.saving import litert, onnx
 from tfnlp.hub.saving.save import check_free

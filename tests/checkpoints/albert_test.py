@@ -1,0 +1,108 @@
+"""ALBERT beside Hugging Face's: hidden states, heads, tokens, and files both ways.
+
+`tests/goldens/albert_huggingface/make.py` made the files that this compares with.
+"""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.checkpoints.checkpoints import assert_same_tensors, copied
+from tests.support import golden
+from tfnlp import checkpoints
+from tfnlp.text import SentencePieceTokenizer
+
+GOLDEN = golden("albert_huggingface")
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return checkpoints.load_albert(GOLDEN)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    with np.load(GOLDEN / "expected.npz") as file:
+        return dict(file)
+
+
+@pytest.fixture(scope="module")
+def tokens():
+    return json.loads((GOLDEN / "tokens.json").read_text())
+
+
+def inputs(expected, padding):
+    names = {"input_word_ids": "ids", "input_mask": "mask", "input_type_ids": "types"}
+    return {
+        ours: np.pad(expected[theirs], [[0, 0], [0, padding]]) for ours, theirs in names.items()
+    }
+
+
+def test_outputs_are_those_of_huggingface(loaded, expected):
+    positions = np.tile([[0, 3, 7]], [2, 1]).astype("int32")
+    found = loaded.pretrainer({**inputs(expected, padding=5), "masked_lm_positions": positions})
+    real = expected["mask"].astype(bool)
+    layers = [found["embedding_output"], *found["encoder_outputs"]]
+    assert len(layers) == len(expected["hidden"]) == 4
+    for ours, theirs in zip(layers, expected["hidden"], strict=True):
+        np.testing.assert_allclose(np.array(ours)[:, :12][real], theirs[real], atol=1e-5)
+    for name, theirs in (
+        ("pooled_output", "pooled"),
+        ("mlm_logits", "mlm_logits"),
+        ("sentence_order_logits", "sop_logits"),
+    ):
+        np.testing.assert_allclose(found[name], expected[theirs], rtol=1e-5, atol=2e-5)
+
+
+def test_weights_are_written_as_they_were_read(loaded, tmp_path):
+    checkpoints.save_albert(loaded.pretrainer, tmp_path / "out", loaded.tokenizer)
+    assert_same_tensors(tmp_path / "out", GOLDEN)
+    stated = json.loads((GOLDEN / "config.json").read_text())
+    written = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert {name: stated.get(name, value) for name, value in written.items()} == written
+
+
+def test_several_groups_of_layers_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="num_hidden_groups=2"):
+        checkpoints.load_albert(copied(GOLDEN, tmp_path / "x", num_hidden_groups=2))
+
+
+@pytest.mark.parametrize(("lowercase", "key"), [(True, "ids"), (False, "cased_ids")])
+def test_ids_are_those_of_huggingface(tokens, lowercase, key):
+    tokenizer = SentencePieceTokenizer(GOLDEN / "spiece.model", lowercase)
+    assert tokenizer.vocabulary == tokens["pieces"]
+    ids = tokenizer.tokenize(tf.constant(tokens["texts"]))
+    assert ids.to_list() == tokens[key]
+    words = tokenizer.tokenize_words(tf.constant(tokens["texts"]))
+    assert words.merge_dims(1, 2).to_list() == tokens[key]
+    for row in words.to_list():
+        for word in row:
+            pieces = [tokens["pieces"][i] for i in word]
+            assert pieces[0][0] == "▁" and not any(p.startswith("▁") for p in pieces[1:])
+
+
+def test_masks_in_texts(loaded, tokens):
+    from tfnlp.families.masks import encode
+
+    found, places = encode(loaded, tokens["masked"]["text"])
+    assert found["input_word_ids"].numpy().tolist() == [tokens["masked"]["ids"]]
+    assert [tokens["masked"]["ids"][place] for place in places] == [4, 4]
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_tokenizer_json_is_written_and_read(tokens, lowercase, tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    loaded = checkpoints.load_albert(GOLDEN, lowercase=lowercase)
+    checkpoints.save_albert(loaded.pretrainer, tmp_path / "out", loaded.tokenizer)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
+    wanted = tokens["ids" if lowercase else "cased_ids"]
+    for text, ids in zip(tokens["texts"], wanted, strict=True):
+        assert theirs.encode(text, add_special_tokens=False).ids == ids
+    assert theirs.encode(tokens["masked"]["text"]).ids == tokens["masked"]["ids"]
+    (tmp_path / "out" / "spiece.model").unlink()
+    (tmp_path / "out" / "tokenizer_config.json").unlink()
+    again = checkpoints.load_albert(tmp_path / "out").tokenizer
+    assert again.lowercase == lowercase
+    assert again.tokenize(tf.constant(tokens["texts"])).to_list() == wanted

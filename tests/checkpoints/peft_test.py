@@ -1,0 +1,105 @@
+"""Adapters of PEFT: read with the model that they belong to, written, and read again."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfnlp
+from tests.checkpoints.checkpoints import copied
+from tests.cli.command import error
+from tests.cli.command import tfnlp as command
+from tests.cli.toy_tasks import backbone
+from tests.runs.lora_test import DEV, LORA, ROWS
+from tests.support import golden
+from tfnlp.checkpoints.formats.weight_files import open_tensors
+
+PEFT = golden("peft")
+NAMES = {"input_word_ids": "input_ids", "input_mask": "attention_mask"}
+
+
+def inputs_of(name, model):
+    expected = np.load(PEFT / f"{name}.npz")
+    inputs = {ours: expected[theirs] for ours, theirs in NAMES.items()}
+    if "input_type_ids" in model.input:
+        inputs["input_type_ids"] = 0 * expected["attention_mask"]
+    return inputs, expected
+
+
+@pytest.mark.slow
+def test_a_task_of_peft_gives_its_logits(capsys):
+    """With rank-stabilized scales, and modules that have a rank and an alpha of their own."""
+    run = tfnlp.load(PEFT / "bert_classify")
+    inputs, expected = inputs_of("bert_classify", run.task_model.model)
+    found = run.task_model.model(inputs)["class_logits"]
+    np.testing.assert_allclose(found, expected["logits"], atol=1e-5)
+    assert run.labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert command("predict", "task", "--model", PEFT / "bert_classify", "so good") == 0
+    assert "LABEL_" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_adapters_without_a_task_are_a_pretrained_model():
+    """Of GPT-2, whose queries, keys and values are one matrix, stored as `[in, out]`."""
+    loaded = tfnlp.load(PEFT / "gpt2_features")
+    inputs, expected = inputs_of("gpt2_features", loaded.encoder)
+    found = np.asarray(loaded.encoder(inputs)["sequence_output"])
+    real = expected["attention_mask"] == 1
+    np.testing.assert_allclose(found[real], expected["states"][real], atol=1e-4)
+    assert loaded.tokenizer.vocab_size > 0
+
+
+@pytest.mark.slow
+def test_what_is_written_is_read_again(tmp_path):
+    bert, base = backbone("bert", None), str(tmp_path / "checkpoint")
+    train = dict(dev=DEV, epochs=2, **LORA)
+    run = tfnlp.finetune("classify", bert, ROWS, output=tmp_path / "run", **train)
+    with pytest.raises(ValueError, match="no checkpoint of Hugging Face.*`base`"):
+        run.export(tmp_path / "adapters", format="peft")
+    assert not (tmp_path / "adapters").exists()
+    tfnlp.load(bert).export(base, format="huggingface")
+    files = run.export(tmp_path / "adapters", format="peft", base=base)
+    assert files == {"adapters": str(tmp_path / "adapters")}
+    config = json.loads((tmp_path / "adapters" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == base and config["r"] == 2
+    tensors = open_tensors(tmp_path / "adapters" / "adapter_model.safetensors")
+    down = [name for name in tensors if name.endswith("lora_A.weight")]
+    assert sorted({name.split(".layer.")[1].partition(".")[2] for name in down}) == [
+        f"{module}.lora_A.weight"
+        for module in ("attention.self.query", "attention.self.value", "output.dense")
+    ]
+    assert all(tensors.shapes[name][0] == 2 for name in down)
+    loaded = tfnlp.load(tmp_path / "adapters")
+    assert loaded.labels == run.labels
+    rows = [(text,) for text, _ in DEV]
+    for one, other in zip(loaded.predict(rows), run.predict(rows), strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"peft_type": "IA3"}, "peft_type='IA3'"),
+        ({"use_dora": True}, "use_dora=True"),
+        ({"base_model_name_or_path": None}, "base_model_name_or_path"),
+        ({"base_model_name_or_path": "/absent/model"}, "/absent/model"),
+        ({"base_model_name_or_path": str(golden("huggingface_heads") / "bert_classify")},
+         "it belongs to another model"),
+        ({"lora_alpha": "seven"}, "lora_alpha='seven'"),
+    ],
+)  # fmt: skip
+def test_refusals(changes, said, tmp_path, capsys):
+    base = dict(base_model_name_or_path=str(golden("bert_xsmall_dummy_pt")))
+    stated = dict(file="adapter_config.json", **{**base, **changes})
+    folder = copied(PEFT / "bert_classify", tmp_path / "adapters", **stated)
+    assert command("predict", "task", "--model", folder, "so good") == 1
+    assert said in error(capsys)
+
+
+def test_damaged_files_are_refused(tmp_path, capsys):
+    base = str(golden("bert_xsmall_dummy_pt"))
+    stated = dict(file="adapter_config.json", base_model_name_or_path=base)
+    weights = copied(PEFT / "bert_classify", tmp_path / "x", **stated) / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    assert command("predict", "task", "--model", weights.parent, "so good") == 1
+    assert "adapter" in error(capsys)

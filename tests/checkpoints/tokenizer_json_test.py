@@ -1,0 +1,148 @@
+"""`tokenizer.json` gives the ids of its own library, or is refused with what is different."""
+
+import gzip
+import json
+import types
+
+import pytest
+from tokenizers import Tokenizer
+
+from tests.checkpoints.faults import one_line
+from tests.support import golden
+from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs, sentence_byte_pairs
+from tfnlp.checkpoints.tokenizers.tokenizer_json import write_gpt_json
+from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE, WordPieces, find_wordpiece
+from tfnlp.text import GPT2Tokenizer, gpt_tokenizer, train_bpe
+
+SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
+TEXTS = [item["text"] for item in json.loads(golden("tokenizer_golden.json").read_text())["items"]]
+# Special tokens written in a text are plain text here.
+TEXTS = [text for text in TEXTS if "[CLS]" not in text and "<|endoftext|>" not in text]
+
+
+def vocabulary(case):
+    data = gzip.decompress(golden(f"bert_base_{case}_vocab.txt.gz").read_bytes())
+    return data.decode().removesuffix("\n").split("\n")
+
+
+def library_ids(path, texts):
+    tokenizer = Tokenizer.from_file(str(path))
+    return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+
+
+def edited(path, change):
+    contents = json.loads(path.read_text())
+    change(contents)
+    path.write_text(json.dumps(contents))
+    return path
+
+
+def assert_same_ids(tokenizer, path, texts=TEXTS):
+    theirs = library_ids(path, texts)
+    ours = tokenizer.tokenize(texts).to_list()
+    assert [t for t, a, b in zip(texts, ours, theirs, strict=True) if a != b] == []
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_wordpiece_gives_the_ids_of_the_library(tmp_path, lowercase):
+    tokens = vocabulary("uncased" if lowercase else "cased")
+    WORDPIECE.write(str(tmp_path), WordPieces(tokens, lowercase), 512)
+    (tmp_path / "vocab.txt").unlink()
+    found = find_wordpiece(tmp_path, None, None, len(tokens), "load_bert")
+    assert found.lowercase is lowercase
+    tokenizer = found.make()
+    assert tokenizer.vocabulary == tokens
+    assert_same_ids(tokenizer, tmp_path / "tokenizer.json")
+    pair = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("a", "b")
+    assert pair.tokens == ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
+    assert pair.type_ids == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.slow
+def test_bytes_give_the_ids_of_the_library(tmp_path):
+    """As GPT-2's, and with the special tokens of RoBERTa around them."""
+    tokens, merges = train_bpe(TEXTS, 600, "gpt2")
+    write_gpt_json(str(tmp_path), tokens, merges, of_bytes=True)
+    tokenizer = find_byte_pairs(gpt_tokenizer, tmp_path, None, None, 600, "load_gpt").make()
+    assert (tokenizer.kind, tokenizer.vocabulary) == ("gpt2", tokens)
+    assert tokenizer.merges == merges
+    assert_same_ids(tokenizer, tmp_path / "tokenizer.json")
+
+    ends = dict(cls_id=0, pad_id=1, sep_id=2, unk_id=3, mask_id=len(tokens) + 3)
+    around = ["<s>", "<pad>", "</s>", "<unk>", *tokens[:-1], "<mask>"]
+    files = sentence_byte_pairs(GPT2Tokenizer, "RobertaTokenizer")
+    written = types.SimpleNamespace(vocabulary=around, merges=merges, **ends)
+    files.write(str(tmp_path), written, 512)
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / name).unlink()
+    found = files.find(tmp_path, None, None, len(around), "load_x")
+    assert found.make().vocabulary == around
+    assert_same_ids(found.make(), tmp_path / "tokenizer.json")
+    pair = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("a", "b")
+    assert pair.tokens == ["<s>", "a", "</s>", "</s>", "b", "</s>"]
+
+
+def normalizer(**changes):
+    return {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, **changes}
+
+
+@pytest.mark.parametrize(
+    "part, value, lowercase",
+    [
+        ("normalizer", normalizer(lowercase=False, strip_accents=False), False),
+        (
+            "normalizer",
+            {
+                "type": "Sequence",
+                "normalizers": [normalizer(lowercase=True), {"type": "Lowercase"}],
+            },
+            True,
+        ),
+        ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "BertPreTokenizer"}]}, 1),
+    ],
+)
+def test_other_words_for_the_same(tmp_path, part, value, lowercase):
+    WORDPIECE.write(str(tmp_path), WordPieces(SMALL, True), 512)
+    edited(tmp_path / "tokenizer.json", lambda contents: contents.update({part: value}))
+    path = tmp_path / "tokenizer.json"
+    assert find_wordpiece(tmp_path, path, None, 99, "load_bert").lowercase == lowercase
+
+
+@pytest.mark.parametrize(
+    "part, value, pattern",
+    [
+        ("normalizer", {"type": "Lowercase"}, r"normalizer=\['Lowercase'\]"),
+        ("normalizer", normalizer(lowercase=True, strip_accents=False), "strip_accents"),
+        ("normalizer", normalizer(clean_text=False), "clean_text"),
+        ("added_tokens", [{"id": 7, "content": "#a", "special": False}], "added_tokens="),
+    ],
+)
+def test_wordpieces_that_tfnlp_cannot_cut(tmp_path, part, value, pattern):
+    """The weights can be loaded; the tokenizer can't be made."""
+    WORDPIECE.write(str(tmp_path), WordPieces(SMALL, True), 512)
+    path = edited(tmp_path / "tokenizer.json", lambda contents: contents.update({part: value}))
+    one_line(pattern, ValueError, find_wordpiece(tmp_path, path, None, 99, "load_bert").make)
+
+
+@pytest.mark.parametrize(
+    "part, value, pattern",
+    [
+        ("normalizer", {"type": "NFC"}, "normalizer="),
+        ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True}, "add_prefix_space"),
+        ("model.ignore_merges", True, "model.ignore_merges=True"),
+        ("model.type", "Unigram", "model.type='Unigram'"),
+        ("model.merges", ["a b c"], "has 'a b c' as merge 0; expected two symbols"),
+        ("model.vocab", {"a": 0, "b": 2}, "gives no token the id 1"),
+        ("model.vocab", {"a": 0, "b": 0}, "gives the id 0 to 'a' and to 'b'"),
+    ],
+)
+def test_byte_pairs_that_tfnlp_cannot_merge(tmp_path, part, value, pattern):
+    write_gpt_json(str(tmp_path), ["a", "b", "ab"], [("a", "b")], of_bytes=True)
+
+    def change(contents):
+        place, _, name = part.rpartition(".")
+        (contents[place] if place else contents)[name] = value
+
+    edited(tmp_path / "tokenizer.json", change)
+    found = find_byte_pairs(GPT2Tokenizer, tmp_path, None, None, 9, "load_gpt")
+    one_line(pattern, ValueError, found.make)

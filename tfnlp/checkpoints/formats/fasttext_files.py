@@ -1,0 +1,143 @@
+"""fastText's own model files, `.bin`: words, their counts, and the vectors of n-grams.
+
+    int32 magic, version                            (files of before 2017 begin without)
+    int32 dim ws epoch minCount neg wordNgrams loss model bucket minn maxn lrUpdateRate, double t
+    int32 size nwords nlabels, int64 ntokens, int64 pruneidx_size           (old: no pruneidx_size)
+    size times: word, NUL, int64 count, int8 type (0 word, 1 label)
+    pruneidx_size times: int32, int32
+    bool quantized                                                                     (old: none)
+    int64 rows columns, float32 [rows, columns]: words, then buckets of n-grams
+
+The output matrix, which follows, is not read. All numbers are little-endian. The end of a sentence,
+`</s>`, has its own vector only, as in fastText now; in files without a magic number it was averaged
+with n-grams.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+from tfnlp.checkpoints.formats.word2vec_files import ByteSource
+from tfnlp.text.lines import shown
+from tfnlp.text.subwords import Subwords
+from tfnlp.text.word_vectors import WordVectors
+
+_MAGIC = 793712314
+_VERSIONS = (11, 12)
+_ARGUMENTS = struct.Struct("<12i d")
+_SUPERVISED = 3
+_BLOCK = 1 << 26  # bytes of a matrix read at once
+
+
+def is_fasttext(head: bytes) -> bool:
+    """Return whether a file that begins with the bytes `head` is such a model."""
+    if len(head) < 8 + _ARGUMENTS.size:
+        return False
+    magic, version = struct.unpack_from("<2i", head)
+    return magic == _MAGIC and 0 < version < 1000 or _are_arguments(head)
+
+
+def _are_arguments(head: bytes) -> bool:
+    """Return whether bytes can be the arguments of a file without a magic number."""
+    dim, ws, epoch, _, neg, ngrams, loss, model, bucket, minn, maxn, _, t = _ARGUMENTS.unpack_from(
+        head
+    )
+    return (
+        0 < dim < 100_000
+        and 0 <= ws < 10_000
+        and 0 <= epoch < 1_000_000
+        and 0 <= neg < 100_000
+        and 0 <= ngrams < 1000
+        and loss in (1, 2, 3, 4)
+        and model in (1, 2, 3)
+        and bucket >= 0
+        and 0 <= minn < 1000
+        and 0 <= maxn < 1000
+        and 0 <= t < 1
+    )
+
+
+def read_fasttext(source: ByteSource) -> WordVectors:
+    """Read the words and vectors of a file, without labels."""
+    new = struct.unpack("<i", source.peek(4))[0] == _MAGIC
+    version = _unpack(source, "<2i")[1] if new else None
+    if new and version not in _VERSIONS:
+        raise ValueError(f"{source.path} has fastText's version {version}; expected 11 or 12")
+    arguments = _ARGUMENTS.unpack(_exactly(source, _ARGUMENTS.size))
+    dim, model, bucket, min_n, max_n = (arguments[i] for i in (0, 7, 8, 9, 10))
+    if version == 11 and model == _SUPERVISED:
+        max_n = 0  # old models of this kind have no n-grams
+    size, count, _, _ = _unpack(source, "<3i q")
+    if new and _unpack(source, "<q")[0] > 0:
+        raise ValueError(f"{source.path} is pruned; expected a whole model (.bin, not .ftz)")
+    words, counts = _words(source, size)
+    if len(words) != count:
+        raise ValueError(f"{source.path} states {count} words, but lists {len(words)}")
+    if new and _unpack(source, "<?")[0]:
+        raise ValueError(f"{source.path} is quantized; expected a whole model (.bin, not .ftz)")
+    rows, columns = _unpack(source, "<2q")
+    if columns != dim or rows not in (len(words), len(words) + bucket):
+        raise ValueError(
+            f"{source.path} has a matrix of {rows} x {columns}; expected {len(words)} words and "
+            f"{bucket} n-grams of {dim} numbers"
+        )
+    if 4 * rows * columns > source.limit:
+        raise ValueError(f"{source.path} ends before its vectors do; fetch it again")
+    matrix = _matrix(source, rows, columns)
+    if not np.isfinite(matrix).all():
+        row = int(np.flatnonzero(~np.isfinite(matrix).all(1))[0])
+        of = f"the word {shown(words[row])}" if row < len(words) else f"n-gram {row - len(words)}"
+        raise ValueError(f"{source.path} holds a number that is not finite, of {of}")
+    if not max_n or rows == len(words):
+        return WordVectors(words, matrix[: len(words)], counts)
+    subwords = Subwords(matrix[len(words) :], min_n, max_n)
+    with np.errstate(over="ignore"):
+        vectors = subwords.vectors(words, matrix[: len(words)])
+    finite = np.isfinite(vectors).all(1)
+    if not finite.all():
+        word = words[int(np.flatnonzero(~finite)[0])]
+        raise ValueError(
+            f"{source.path} has numbers so large that the vector of the word {shown(word)}, a mean "
+            "of rows, is not finite; fetch it again"
+        )
+    return WordVectors(words, vectors, counts, subwords)
+
+
+def _words(source: ByteSource, size: int) -> tuple[list[str], np.ndarray]:
+    """Return the words and their counts; labels follow the words in the file."""
+    words, counts = [], []
+    for number in range(size):
+        word = source.until(b"\0", 1 << 20)
+        seen, kind = _unpack(source, "<q b")
+        if kind:
+            continue
+        try:
+            words.append((word or b"").decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{source.path}, word {number + 1} is {shown(word[:50])}, which is not UTF-8"
+            ) from error
+        counts.append(seen)
+    return words, np.array(counts, np.int64)
+
+
+def _matrix(source: ByteSource, rows: int, columns: int) -> np.ndarray:
+    matrix = np.empty([rows * columns], np.float32)
+    step = _BLOCK // 4
+    for first in range(0, rows * columns, step):
+        part = matrix[first : first + step]
+        part[:] = np.frombuffer(_exactly(source, 4 * len(part)), "<f4")
+    return matrix.reshape(rows, columns)
+
+
+def _unpack(source: ByteSource, format: str) -> tuple:
+    return struct.unpack(format, _exactly(source, struct.calcsize(format)))
+
+
+def _exactly(source: ByteSource, size: int) -> bytes:
+    data = source.read(size)
+    if len(data) < size:
+        raise ValueError(f"{source.path} ends too early for a fastText model; fetch it again")
+    return data

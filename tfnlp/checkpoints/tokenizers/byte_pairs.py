@@ -1,0 +1,116 @@
+"""Files of byte-pair vocabularies: two files of tokens and merges, or `tokenizer.json`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
+from tfnlp.checkpoints.tokenizers.tokenizer_json import (
+    CONFIG,
+    NAME,
+    after_spaces,
+    read_tokenizer_json,
+    write_config,
+    write_gpt_json,
+    write_sentence_json,
+)
+from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
+
+FILES = (*FILE_NAMES[-1], NAME, CONFIG)
+
+
+def find_byte_pairs(
+    make: Callable[[tuple[Tokens, Merges]], Any],
+    folder: pathlib.Path,
+    vocab: str | os.PathLike | None,
+    lowercase: bool | None,
+    vocab_size: int,
+    loader: str,
+) -> FoundTokenizer:
+    """Return the tokenizer of `vocab`, or of the files in the folder: see `TokenizerFiles`.
+
+    `make` is a function of (tokens, merges) to the tokenizer.
+    """
+    if lowercase is not None:
+        raise ValueError(f"lowercase={lowercase}: a byte-pair vocabulary says itself what it is of")
+    given = folder if vocab is None else pathlib.Path(vocab)
+    path = given if given.is_file() else given / NAME
+    if any(all((given / file).is_file() for file in pair) for pair in FILE_NAMES):
+        path = given
+    elif not path.is_file():
+        if vocab is None:
+            return refused(f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}")
+        pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
+        raise FileNotFoundError(f"vocab {given} holds no vocabulary; looked for {pairs}, or {NAME}")
+    return FoundTokenizer(functools.partial(_tokenizer, make, path, vocab_size), str(path))
+
+
+def _tokenizer(make: Callable[..., Any], path: pathlib.Path, vocab_size: int) -> Any:
+    tokens, merges = read_bpe(path) if path.is_dir() else _read_json(path)
+    check_size(f"in {path}", len(tokens), vocab_size)
+    return make((tokens, merges))
+
+
+def _read_json(path: pathlib.Path) -> tuple[Tokens, Merges]:
+    found = read_tokenizer_json(path)
+    found.check_kind("BPE", "this model")
+    if found.model.get("end_of_word_suffix") == "</w>":  # as in GPT
+        found.check_words()
+    else:
+        found.check_bytes()
+    return list(found.tokens), found.merges()
+
+
+def write_byte_pairs(folder: str, tokenizer: Any) -> None:
+    """Write `vocab.json` and `merges.txt`, Hugging Face's names of the two files."""
+    write_bpe(folder, tokenizer.vocabulary, tokenizer.merges)
+    for ours, theirs in zip(FILE_NAMES[0], FILE_NAMES[-1], strict=True):
+        os.rename(os.path.join(folder, ours), os.path.join(folder, theirs))
+
+
+def write_task_tokens(
+    folder: str, tokenizer: Any, first: int, ends: tuple[str, str, str] | None, max_length: int
+) -> None:
+    """Write the tokenizer of a fine-tuned GPT, which puts the tokens `ends`, if any, around texts.
+
+    `first` is the id of the first of them.
+    """
+    tokens = list(tokenizer.vocabulary)
+    if None in tokens:
+        raise ValueError("the vocabulary is a part of one, which tokenizer.json can't hold")
+    if ends is not None:
+        tokens += [f"<|unused {i}|>" for i in range(len(tokens), first)]
+        if set(ends) & set(tokens):
+            raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
+        tokens += ends
+    write_gpt_json(folder, tokens, tokenizer.merges, tokenizer.keeps_spaces, ends)
+    special = {} if ends is None else {"pad_token": ends[1]}
+    # The class that takes all from tokenizer.json.
+    write_config(folder, "PreTrainedTokenizerFast", max_length, special)
+
+
+def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
+    """Return the files of a byte-level tokenizer with tokens around texts, as RoBERTa's.
+
+    `make` is a function of (tokens, merges) to the tokenizer, `kind` the class of transformers.
+    """
+
+    def write(folder: str, tokenizer: Any, max_length: int) -> None:
+        write_byte_pairs(folder, tokenizer)
+        tokens = tokenizer.vocabulary
+        names = ("pad", "unk", "cls", "sep", "mask")
+        special = {f"{name}_token": tokens[getattr(tokenizer, f"{name}_id")] for name in names}
+        ends = special["cls_token"], special["sep_token"]
+        in_order = sorted(set(special.values()), key=tokens.index)
+        mask = special["mask_token"]
+        write_sentence_json(folder, tokens, tokenizer.merges, in_order, ends, mask)
+        special["mask_token"] = after_spaces(mask)
+        write_config(
+            folder, kind, max_length, {**special, "bos_token": ends[0], "eos_token": ends[1]}
+        )
+
+    return TokenizerFiles(functools.partial(find_byte_pairs, make), write, FILES)

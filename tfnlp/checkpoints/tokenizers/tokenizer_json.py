@@ -1,0 +1,315 @@
+"""`tokenizer.json` of the tokenizers library: reading all that transformers 5 writes, and writing.
+
+A file is checked part by part, and what tfnlp's tokenizers would do in another way is refused, so
+that a tokenizer which is made gives the ids of the file's own.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+
+from tfnlp.checkpoints.formats.json_files import read_json, write_json
+from tfnlp.text.lines import shown
+from tfnlp.text.wordpiece import CLS, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
+
+NAME, CONFIG = "tokenizer.json", "tokenizer_config.json"
+_BERT_NORMALIZER = {
+    "clean_text": True,
+    "handle_chinese_chars": True,
+    "strip_accents": None,
+    "lowercase": True,
+}
+_NO_BPE = {
+    "dropout": (None, 0.0),
+    "byte_fallback": (False,),
+    "ignore_merges": (False,),
+    "continuing_subword_prefix": (None, ""),
+}
+
+_UNKNOWN, _END = "<unk>", "<|endoftext|>"
+_BYTES = {"add_prefix_space": False, "trim_offsets": True}
+
+
+@dataclass(frozen=True)
+class TokenizerJson:
+    """A `tokenizer.json`, its parts checked when they are asked for.
+
+    Attributes:
+        path: the file, for messages.
+        contents: the JSON object.
+        model: its model.
+        tokens: by id, those that were added to the model's included.
+    """
+
+    path: pathlib.Path
+    contents: Mapping[str, Any]
+    model: Mapping[str, Any]
+    tokens: list[str]
+
+    def check_kind(self, kind: str, model: str) -> None:
+        """Raise ValueError if the model is not of the kind ("WordPiece", "BPE", "Unigram")."""
+        if self.model.get("type") != kind:
+            self.refuse("model.type", self.model.get("type"), f"{kind}, which {model} has")
+
+    def refuse(self, part: str, found: Any, expected: str) -> None:
+        """Raise the ValueError of a part that tfnlp's tokenizers can't do."""
+        raise ValueError(
+            f"{self.path} has {part}={shown(found)}, which tfnlp can't do exactly; expected "
+            f"{expected}"
+        )
+
+    def lowercase(self) -> bool:
+        """Return whether BERT's text cleaning lower-cases."""
+        steps = list(steps_of(self.contents.get("normalizer"), "normalizers"))
+        bert = next((step for step in steps if step.get("type") == "BertNormalizer"), None)
+        if bert is None:
+            self.refuse("normalizer", [s.get("type") for s in steps] or None, "BertNormalizer")
+        found = {key: bert.get(key, usual) for key, usual in _BERT_NORMALIZER.items()}
+        lowercase, strips = found["lowercase"], found["strip_accents"]
+        strips = lowercase if strips is None else strips
+        for step in steps:
+            if step is not bert and step.get("type") not in ("Lowercase", "StripAccents"):
+                self.refuse("normalizer", step.get("type"), "BertNormalizer alone")
+            lowercase = lowercase or step.get("type") == "Lowercase"
+            strips = strips or step.get("type") == "StripAccents"
+        if not (found["clean_text"] and found["handle_chinese_chars"]):
+            self.refuse("normalizer", bert, "clean_text and handle_chinese_chars")
+        if lowercase != strips:
+            self.refuse(
+                "normalizer",
+                {"lowercase": lowercase, "strip_accents": strips},
+                "both or neither, as BERT's uncased and cased models",
+            )
+        self._check_only("pre_tokenizer", "pretokenizers", {"type": "BertPreTokenizer"})
+        return bool(lowercase)
+
+    def check_bytes(self) -> None:
+        """Check that text is cut and encoded as GPT-2 does it."""
+        self._check_bpe()
+        if self.model.get("end_of_word_suffix"):
+            self.refuse("model.end_of_word_suffix", self.model["end_of_word_suffix"], "none")
+        if self.contents.get("normalizer") is not None:
+            self.refuse("normalizer", self.contents["normalizer"], "none, as in GPT-2")
+        usual = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+        self._check_only("pre_tokenizer", "pretokenizers", usual)
+
+    def check_words(self) -> None:
+        """Check that words are merged as GPT does it; its text cleaning is known by this alone."""
+        self._check_bpe()
+        self.lowercase() or self.refuse("normalizer", "a cased one", "a lower-cased one, as GPT")
+
+    def template(self, name: str) -> list[str | int]:
+        """Return what stands around "single" or "pair": "A" and "B" for texts, ids for tokens."""
+        after = self.contents.get("post_processor")
+        if after is None or after.get("type") == "ByteLevel":  # which changes no ids
+            return ["A"] if name == "single" else ["A", "B"]
+        parts, special = after.get(name), after.get("special_tokens")
+        if after.get("type") != "TemplateProcessing" or not isinstance(parts, list):
+            self.refuse("post_processor", after.get("type"), "TemplateProcessing")
+        found: list[str | int] = []
+        for part in parts:
+            if "Sequence" in part:
+                found.append(part["Sequence"].get("id"))
+            else:
+                ids = (special or {}).get(part["SpecialToken"].get("id"), {}).get("ids")
+                found += ids if isinstance(ids, list) else [-1]
+        return found
+
+    def merges(self) -> list[tuple[str, str]]:
+        """Return the merges of a BPE."""
+        found = []
+        for number, merge in enumerate(_of(self.model, "merges", list) or []):
+            pair = merge.split(" ") if isinstance(merge, str) else merge
+            is_pair = isinstance(pair, list) and len(pair) == 2
+            if not is_pair or not all(isinstance(symbol, str) and symbol for symbol in pair):
+                raise ValueError(
+                    f"{self.path} has {shown(merge)} as merge {number}; expected two symbols"
+                )
+            found.append((pair[0], pair[1]))
+        return found
+
+    def check_added(self) -> None:
+        """Check that the tokens that were added are special: text with others is cut at them."""
+        for token in _of(self.contents, "added_tokens", list) or []:
+            if token.get("special") is not True:
+                self.refuse("added_tokens", token.get("content"), "special tokens only")
+
+    def _check_bpe(self) -> None:
+        for key, allowed in _NO_BPE.items():
+            if self.model.get(key, allowed[0]) not in allowed:
+                self.refuse(f"model.{key}", self.model[key], f"{allowed[0]}")
+        self.check_added()
+
+    def _check_only(self, part: str, several: str, usual: Mapping[str, Any]) -> None:
+        """Refuse a part that is not the usual one, in a `Sequence` or not."""
+        steps = list(steps_of(self.contents.get(part), several))
+        wrong = len(steps) != 1 or any(steps[0].get(k, v) != v for k, v in usual.items())
+        if wrong:
+            found = steps[0] if len(steps) == 1 else [step.get("type") for step in steps]
+            self.refuse(part, found, ", ".join(f"{k}={v}" for k, v in usual.items()))
+
+
+def read_tokenizer_json(path: pathlib.Path) -> TokenizerJson:
+    """Read a `tokenizer.json`."""
+    contents = read_json(path)
+    model = contents.get("model")
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
+        raise ValueError(f"{path} has no model with a vocab; is it of the tokenizers library?")
+    vocab = model["vocab"]
+    if isinstance(vocab, list):  # of a Unigram: pairs of token and score
+        ok = all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in vocab)
+        if not ok:
+            raise ValueError(f"{path} has a vocab that is no list of tokens with their scores")
+        ids = {i: pair[0] for i, pair in enumerate(vocab)}
+    else:
+        ids = {}
+        for token, i in vocab.items():
+            _set(path, ids, token, i)
+    added = _of(contents, "added_tokens", list) or []
+    for token in added:
+        if not isinstance(token, dict) or not isinstance(token.get("content"), str):
+            raise ValueError(f"{path} has {shown(token)} in added_tokens; expected a token")
+        _set(path, ids, token["content"], token.get("id"))
+    absent = next((i for i in range(len(ids)) if i not in ids), None)
+    if absent is not None or not ids:
+        raise ValueError(f"{path} gives no token the id {absent or 0}; expected 0, 1, 2, ...")
+    return TokenizerJson(path, contents, model, [ids[i] for i in range(len(ids))])
+
+
+def _set(path: pathlib.Path, ids: dict[int, str], token: str, i: Any) -> None:
+    if type(i) is not int or i < 0:
+        raise ValueError(f"{path} gives {shown(token)} the id {shown(i)}; expected 0 or more")
+    if ids.setdefault(i, token) != token:
+        raise ValueError(f"{path} gives the id {i} to {shown(ids[i])} and to {shown(token)}")
+
+
+def _of(contents: Mapping[str, Any], key: str, kind: type) -> Any:
+    value = contents.get(key)
+    return value if isinstance(value, kind) else None
+
+
+def steps_of(part: Any, several: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the steps of a part, those of a `Sequence` one by one."""
+    if not isinstance(part, dict):
+        return
+    if part.get("type") == "Sequence" and isinstance(part.get(several), list):
+        for step in part[several]:
+            yield from steps_of(step, several)
+    else:
+        yield part
+
+
+def write_wordpiece_json(folder: str, tokens: Sequence[str], lowercase: bool) -> None:
+    """Write the `tokenizer.json` of a BERT; none if the vocabulary lacks a special token."""
+    ids = {token: i for i, token in enumerate(tokens)}
+    if any(token not in ids for token in SPECIAL_TOKENS) or len(ids) != len(tokens):
+        return
+    model = models.WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARS)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}",
+        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
+        special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
+    )
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def write_gpt_json(
+    folder: str,
+    tokens: Sequence[str | None],
+    merges: Sequence[tuple[str, str]],
+    of_bytes: bool,
+    ends: tuple[str, str, str] | None = None,
+) -> None:
+    """Write the `tokenizer.json` of a GPT or a GPT-2; none of a part of a vocabulary.
+
+    `of_bytes` says whether its symbols are bytes, as GPT-2's; `ends` are tokens before, between and
+    after texts.
+    """
+    if any(token is None for token in tokens):
+        return
+    ids = {token: i for i, token in enumerate(tokens)}
+    tokenizer = _bytes(ids, merges) if of_bytes else _words(ids, merges)
+    if ends is None:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    else:
+        start, delimiter, extract = ends
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{start} $A {extract}",
+            pair=f"{start} $A {delimiter} $B {extract}",
+            special_tokens=[(token, ids[token]) for token in ends],
+        )
+    # Bytes are never unknown: there "<unk>" is a token like others.
+    special = [token for token in ([] if of_bytes else [_UNKNOWN]) + [_END] if token in ids]
+    tokenizer.add_special_tokens([*special, *(ends or ())])
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def write_sentence_json(
+    folder: str,
+    tokens: Sequence[str],
+    merges: Sequence[tuple[str, str]],
+    special: Sequence[str],
+    ends: tuple[str, str],
+    mask: str,
+) -> None:
+    """Write the `tokenizer.json` of a byte-level BPE with tokens around texts, as RoBERTa's.
+
+    `ends` are those before and after a text; `mask` takes the place of the spaces before it.
+    """
+    ids = {token: i for i, token in enumerate(tokens)}
+    tokenizer = _bytes(ids, merges)
+    before, after = ((token, ids[token]) for token in ends)
+    tokenizer.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
+    added = (AddedToken(t, lstrip=t == mask, normalized=False) for t in special)
+    tokenizer.add_special_tokens(list(added))
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def _bytes(ids: dict[str, int], merges: Sequence[tuple[str, str]]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE(ids, list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(**_BYTES)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _words(ids: dict[str, int], merges: Sequence[tuple[str, str]]) -> Tokenizer:
+    model = models.BPE(ids, list(merges), unk_token=_UNKNOWN, end_of_word_suffix="</w>")
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
+    return tokenizer
+
+
+def after_spaces(token: str) -> dict[str, Any]:
+    """Return a special token of `tokenizer_config.json` that takes the place of spaces before it.
+
+    Without it transformers gives the token no such property, whatever `tokenizer.json` says.
+    """
+    fixed = {"normalized": False, "rstrip": False, "single_word": False}
+    return {"__type": "AddedToken", "content": token, "lstrip": True, **fixed}
+
+
+def write_config(folder: str, kind: str, max_length: int, settings: Mapping[str, Any]) -> None:
+    """Write `tokenizer_config.json`."""
+    stated = {"tokenizer_class": kind, "model_max_length": max_length, **settings}
+    write_json(os.path.join(folder, CONFIG), stated)

@@ -1,0 +1,134 @@
+"""BERT's vocabulary file, and whether its text was lower-cased."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
+from tfnlp.checkpoints.tokenizers.tokenizer_json import (
+    CONFIG,
+    NAME,
+    read_tokenizer_json,
+    write_config,
+    write_wordpiece_json,
+)
+from tfnlp.text import WordPieceTokenizer
+from tfnlp.text.lines import shown, write_text
+from tfnlp.text.wordpiece import CONTINUATION
+
+_VOCABULARY = "vocab.txt"
+_SPECIAL = re.compile(r"\[.*\]|<.*>")
+_CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)
+
+
+def vocabulary_lines(path: pathlib.Path) -> list[str]:
+    """Return the lines of a `vocab.txt`; the tokenizer checks whether they make a vocabulary."""
+    if not path.is_file():
+        raise FileNotFoundError(f"vocabulary {path} does not exist")
+    try:
+        # Only "\n" ends a line here: some vocabularies hold other line separators as tokens.
+        lines = path.read_bytes().decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"vocabulary {path} is not UTF-8 (byte {error.start})") from error
+    tokens = [line.rstrip("\r") for line in lines]
+    return tokens if tokens[-1] else tokens[:-1]
+
+
+def is_lowercase(folder: pathlib.Path, path: pathlib.Path, tokens: Iterable[str]) -> bool:
+    """Return whether text is lower-cased before it is looked up in this vocabulary.
+
+    The first of these decides: `do_lower_case` in `tokenizer_config.json`; "uncased" or "cased"
+    in the name of the vocabulary, then of its folder; whether a token other than the special
+    ones has a capital letter.
+    """
+    settings = folder / "tokenizer_config.json"
+    stated = read_json(settings).get("do_lower_case") if settings.is_file() else None
+    if stated is not None:
+        if type(stated) is not bool:
+            raise ValueError(
+                f"{settings} has do_lower_case={shown(stated)}; expected true or false"
+            )
+        return stated
+    for name in (path.name, pathlib.Path(os.path.abspath(path)).parent.name):
+        found = _CASE.search(name)
+        if found:
+            return found[1] is not None
+    return all(token == token.lower() or _SPECIAL.fullmatch(token) for token in tokens)
+
+
+def find_wordpiece(
+    folder: pathlib.Path,
+    vocab: str | os.PathLike | None,
+    lowercase: bool | None,
+    vocab_size: int,
+    loader: str,
+) -> FoundTokenizer:
+    """Return the tokenizer of `vocab.txt` or `tokenizer.json`: see `TokenizerFiles`."""
+    path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
+    if vocab is None and not path.exists():
+        path = folder / NAME
+        if not path.exists():
+            absent = f"the checkpoint has no {_VOCABULARY} or {NAME} beside it"
+            return refused(f"{absent}; pass vocab= to {loader}", lowercase=lowercase)
+    if path.suffix == ".json" and path.is_file():
+        return _of_json(path, lowercase, vocab_size)
+    tokens = vocabulary_lines(path)
+    check_size(str(path), len(tokens), vocab_size)
+    if lowercase is None:
+        lowercase = is_lowercase(folder, path, tokens)
+    return _found(str(path), path, lowercase)
+
+
+def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> FoundTokenizer:
+    found = read_tokenizer_json(path)
+    found.check_kind("WordPiece", "this model")
+    check_size(str(path), len(found.tokens), vocab_size)
+    try:
+        stated = found.lowercase()
+        found.check_added()
+        prefix = found.model.get("continuing_subword_prefix", CONTINUATION)
+        if prefix != CONTINUATION:
+            found.refuse("model.continuing_subword_prefix", prefix, CONTINUATION)
+    except ValueError as error:
+        return refused(str(error), str(path), lowercase)
+    lowercase = stated if lowercase is None else lowercase
+    return _found(found.tokens, path, lowercase)
+
+
+def _found(vocabulary: str | list[str], path: pathlib.Path, lowercase: bool) -> FoundTokenizer:
+    make = functools.partial(WordPieceTokenizer, vocabulary, lowercase=lowercase)
+    return FoundTokenizer(make, str(path), lowercase)
+
+
+class WordPieces(NamedTuple):
+    """What is written of a WordPiece tokenizer."""
+
+    vocabulary: list[str]
+    lowercase: bool
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens."""
+        return len(self.vocabulary)
+
+
+def wordpiece_files(kind: str) -> TokenizerFiles:
+    """Return the files of a WordPiece tokenizer, which transformers calls `kind`."""
+
+    def write(folder: str, tokenizer: Any, max_length: int) -> None:
+        tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
+        text = "".join(f"{token}\n" for token in tokens)
+        write_text(os.path.join(folder, _VOCABULARY), text)
+        write_wordpiece_json(folder, tokens, lowercase)
+        write_config(folder, kind, max_length, {"do_lower_case": lowercase})
+
+    return TokenizerFiles(find_wordpiece, write, (_VOCABULARY, NAME, CONFIG))
+
+
+WORDPIECE = wordpiece_files("BertTokenizer")
