@@ -159,7 +159,7 @@ def predictions(case):
 
 
 def batch_of(case):
-    """The arrays of a batch, by the names of tfnlp's tasks."""
+    """The arrays of a batch, by the names of tfnlp's objectives."""
     random, shape = np.random.default_rng(0), (case["rows"], case["length"])
     vocab = VOCAB[case["family"]]
     if case["family"] == "gpt":
@@ -218,18 +218,19 @@ def tfnlp_step(case):
     encoder = tfnlp_model(case, dropout=RATE, attention_dropout=RATE)
     if case["family"] == "bert":
         model = models.bert_pretrainer(encoder, max_predictions=predictions(case))
-        task = objectives.BertPretraining(model)
+        objective = objectives.BertPretraining(model)
     else:
         model = models.gpt_pretrainer(encoder)
-        task = objectives.GPTPretraining(model)
+        objective = objectives.GPTPretraining(model)
     names = {*model.input, "targets", "weights", "masked_lm_ids", "masked_lm_weights",
              "next_sentence_labels"}  # fmt: skip
     batch = {name: x for name, x in batch_of(case).items() if name in names}
     optimizer = training.AdamW()
     optimizer.build(model.trainable_variables)
     settings = StepSettings(
-        task=task, optimizer=optimizer, rate=lambda step: 1e-4, clip_norm=1.0, accumulation=1,
-        steps_per_call=1, jit_compile=True, seed=0, loss_scale=1.0, layer_rates=None,
+        objective=objective, optimizer=optimizer, rate=lambda step: 1e-4, clip_norm=1.0,
+        accumulation=1, steps_per_call=1, jit_compile=True, seed=0, loss_scale=1.0,
+        layer_rates=None,
     )  # fmt: skip
     engine, batches = JaxEngine(settings, JaxDevices()), itertools.repeat(batch)
     return lambda: engine.train(batches, 1)

@@ -8,6 +8,7 @@ from jax import numpy as jnp
 
 import tfnlp.layers.attention as attention_layer
 from tests.layers import reference
+from tfnlp.jax_attention import fused_attention
 from tfnlp.layers import MultiHeadAttention, TransformerBlock
 from tfnlp.layers.kernels.attention import Drops, bias, plain_attention
 from tfnlp.layers.kernels.blockwise_attention import (
@@ -17,7 +18,6 @@ from tfnlp.layers.kernels.blockwise_attention import (
     blockwise_attention,
 )
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
-from tfnlp.layers.kernels.fused_attention import fused_attention
 
 B, T, D = 4, 13, 5
 KINDS = {

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from tests.support import run_python
+from tests.support import QUICK_JAX, run_python
 
 JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
 
@@ -174,10 +174,6 @@ def test_memory_of_a_step_is_kept_for_the_next():
 
 
 _ATTENTION = """
-import functools
-import types
-from unittest import mock
-
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -189,8 +185,6 @@ B, T, S = 4, 13, 9
 x, y = (jnp.asarray(random.standard_normal(s), "float32") for s in ((B, T, 16), (B, S, 8)))
 keys = jnp.arange(S) < jnp.asarray([[9], [5], [1], [7]])
 ids = jnp.asarray(np.sort(random.integers(0, 3, (B, T)), 1), "int32")
-kernel = functools.partial(attention.gpu.fused_attention, interpret=True)
-INTERPRETED = types.SimpleNamespace(fused_attention=kernel, fits=lambda size, dtype: True)
 CALLS = {
     "self": (dict(causal=True), dict(mask=jnp.ones((B, T), bool).at[:, 11:].set(False))),
     "cross": ({}, dict(context=y, mask=keys)),
@@ -219,10 +213,6 @@ for name, (settings, inputs) in CALLS.items():
             # Which of the two ways was traced shows in the loops over rows; draws are loops, too.
             loops[on_tpu, elsewhere, platform] = text.count("stablehlo.while")
         found.append(jax.tree.leaves(traced.lower().compile()(weights, x)))
-    # As on a GPU, its kernels interpreted.
-    on_gpu = dict(gpu=INTERPRETED, by_target=lambda *_, on_gpu: on_gpu(_[-1]))
-    with mock.patch.multiple(attention, **on_gpu):
-        found.append(jax.tree.leaves(jax.jit(lambda *arguments: step(*arguments))(weights, x)))
     for one in found[1:]:
         for a, b in zip(one, found[0], strict=True):
             np.testing.assert_allclose(a, b, atol=2e-5, err_msg=name)
@@ -233,8 +223,53 @@ for name, (settings, inputs) in CALLS.items():
 
 
 @pytest.mark.long
-def test_attention_in_blocks_on_a_tpu_by_kernels_on_a_gpu_and_whole_elsewhere():
+def test_attention_in_blocks_on_a_tpu_and_whole_elsewhere():
     run_python(_ATTENTION, env=JAX)
+
+
+_ON_A_GPU = """
+import functools
+import types
+from unittest import mock
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from tfnlp.layers import attention
+
+random = np.random.default_rng(0)
+B, T, S = 3, 13, 9
+x, y = (jnp.asarray(random.standard_normal(s), "float32") for s in ((B, T, 16), (B, S, 8)))
+keys = jnp.arange(S) < jnp.asarray([[9], [5], [1]])
+kernel = functools.partial(attention.gpu.fused_attention, interpret=True)
+interpreted = types.SimpleNamespace(fused_attention=kernel, fits=lambda size, dtype: True)
+here = dict(gpu=interpreted, by_target=lambda on_tpu, elsewhere, x, on_gpu: on_gpu(x))
+for settings, inputs in ((dict(causal=True), {}), ({}, dict(context=y, mask=keys))):
+    layer = attention.MultiHeadAttention(2, dropout=0.3, **settings)
+    layer.build(x.shape, *([y.shape] if inputs else []))
+    weights = [v.value for v in layer.trainable_variables]
+    state = [v.value for v in layer.non_trainable_variables]
+
+    def step(weights, x):
+        def loss(weights, x):
+            out, _ = layer.stateless_call(weights, state, x, training=True, **inputs)
+            return jnp.sum(jnp.sin(out)), out
+
+        return jax.value_and_grad(loss, (0, 1), has_aux=True)(weights, x)
+
+    whole = jax.tree.leaves(jax.jit(functools.partial(step))(weights, x))
+    with mock.patch.multiple(attention, **here):
+        fused = jax.tree.leaves(jax.jit(functools.partial(step))(weights, x))
+    assert any((a != b).any() for a, b in zip(fused, whole, strict=True))  # two forms
+    for a, b in zip(fused, whole, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5)
+"""
+
+
+@pytest.mark.slow
+def test_a_layer_trains_the_same_way_on_a_gpu():
+    run_python(_ON_A_GPU, env={**JAX, **QUICK_JAX})
 
 
 _PLATFORMS = """
@@ -257,4 +292,4 @@ assert "stablehlo.cosine " in text("cuda") and "stablehlo.sine " in text("tpu")
 
 @pytest.mark.slow
 def test_a_form_is_chosen_when_a_program_is_lowered():
-    run_python(_PLATFORMS, env=JAX)
+    run_python(_PLATFORMS, env={**JAX, **QUICK_JAX})

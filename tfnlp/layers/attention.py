@@ -19,7 +19,7 @@ from tfnlp.layers.kernels.products import from_columns, to_columns
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 if keras.backend.backend() == "jax":
-    from tfnlp.layers.kernels import fused_attention as gpu
+    from tfnlp import jax_attention as gpu
 else:
     gpu = None
 
@@ -40,7 +40,7 @@ class MultiHeadAttention(WithLowRank):
     than 2^24, they are computed in blocks, forwards and backwards, and memory grows linearly with T
     and S, see `kernels/blockwise_attention.py`; not with a cache, with `return_scores`, or for
     lengths that are unknown when the graph is made. On a GPU, in JAX's programs in bfloat16 or
-    float16, one kernel a direction computes them at any size, see `kernels/fused_attention.py`.
+    float16, one kernel a direction computes them at any size, see `tfnlp.jax_attention`.
 
     Args:
         num_heads: heads N; H must be a multiple of it, D = H / N.

@@ -2,7 +2,7 @@
 
     s = q k^T / sqrt(D),  p = softmax(s) over the visible keys,  o = (p m) v
 
-m is the dropout mask of `kernels/dropout_mask.py`, drawn from the same words as in the plain
+m is the dropout mask of `layers/kernels/dropout_mask.py`, drawn from the same words as in the plain
 formula, so that all forms drop the same probabilities. Scores lie in registers a block at a time
 (Dao et al. 2022), and what is kept for the gradient is o and the logarithm of the softmax's
 divisor: memory grows linearly with T and S. Backwards, one kernel goes over the queries for each
@@ -224,9 +224,7 @@ class _Call:
         self.batch, self.length, _, self.heads, self.size = arrays[0].shape
         self.source = arrays[-1].shape[1]
         own, turn = (self.source, self.length) if over_keys else (self.length, self.source)
-        self.tiles = dataclasses.replace(
-            tiles, own=_fitting(own, tiles.own), turn=_fitting(turn, tiles.turn)
-        )
+        self.tiles = dataclasses.replace(tiles, own=min(own, tiles.own), turn=min(turn, tiles.turn))
         self.grid = (own // self.tiles.own, self.heads, self.batch)
         self.arrays, self.others = arrays, others
 
@@ -459,11 +457,6 @@ def _padded_length(length: int) -> int:
     """Return the length that the kernels compute, of which their blocks are a part."""
     block = min(128, max(_SMALLEST, pl.next_power_of_2(length)))
     return -(-length // block) * block
-
-
-def _fitting(length: int, block: int) -> int:
-    """Return the block of a padded length."""
-    return min(length, block)
 
 
 def _padded(x: jax.Array, sizes: dict[int, int]) -> jax.Array:
