@@ -165,11 +165,21 @@ def _after(upstream: Any, arrays: tuple[jax.Array, ...]) -> tuple[jax.Array, ...
     return jax.lax.platform_dependent(arrays, first, cpu=on_cpu, default=elsewhere)
 
 
-def by_platform(on_tpu: Callable[..., Any], elsewhere: Callable[..., Any], *arrays: Any) -> Any:
-    """Return `on_tpu(*arrays)` in a program for a TPU, else `elsewhere(*arrays)`.
+def by_platform(
+    on_tpu: Callable[..., Any],
+    elsewhere: Callable[..., Any],
+    *arrays: Any,
+    on_gpu: Callable[..., Any] | None = None,
+) -> Any:
+    """Return what the function for the platform returns that a program is compiled for.
 
     Outside of programs, where every operation is one, it is `elsewhere`.
     """
-    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arrays)):
+    traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arrays))
+    if not traced or on_tpu is elsewhere is (on_gpu or elsewhere):
         return elsewhere(*arrays)
-    return jax.lax.platform_dependent(*arrays, tpu=on_tpu, default=elsewhere)
+    forms = {"tpu": on_tpu, "cuda": on_gpu or elsewhere, "default": elsewhere}
+    forms = {
+        name: form for name, form in forms.items() if name == "default" or form is not elsewhere
+    }
+    return jax.lax.platform_dependent(*arrays, **forms)

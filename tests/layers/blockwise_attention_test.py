@@ -1,11 +1,14 @@
-"""Attention in blocks is attention as a whole: values, gradients, dropout from the same draws."""
+"""All forms of attention are one: values, gradients, dropout from the same draws."""
 
+import jax
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import numpy as jnp
 
 import tfnlp.layers.attention as attention_layer
 from tests.layers import reference
+from tfnlp.jax_attention import fused_attention
 from tfnlp.layers import MultiHeadAttention, TransformerBlock
 from tfnlp.layers.kernels.attention import Drops, bias, plain_attention
 from tfnlp.layers.kernels.blockwise_attention import (
@@ -29,8 +32,8 @@ def drawn(rng, shape):
     return tf.constant(rng.integers(-(2**31), 2**31, shape), "int32")
 
 
-def case(kind, heads, rng):
-    """Queries, keys and values, what is visible, and drops."""
+def case(kind, heads, rng, hidden_row=True):
+    """Queries, keys and values, what is visible, and drops; in a row no key is, or all are."""
     settings = KINDS[kind]
     source = settings.get("source", T)
     q, k, v = (
@@ -44,7 +47,7 @@ def case(kind, heads, rng):
         mask[:] = True
         sequences = tf.constant(np.sort(rng.integers(0, 3, (B, T)), 1), "int32")
     else:
-        mask[1] = kind == "causal"
+        mask[1] = kind == "causal" or not hidden_row
     visible = Visible(tf.constant(mask), sequences, settings.get("causal", False))
     return (q, k, v), visible, Drops(drawn(rng, (B, -(-heads // 2), T)), drawn(rng, source), 20000)
 
@@ -88,6 +91,38 @@ def test_blocks_change_nothing(kind, heads, compiled):
         found = call(lambda *x, at=blocks: blockwise_attention(*x, visible, drops, at))
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=2e-5, err_msg=str(blocks))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, heads", zip(KINDS, (3, 4, 3, 4), strict=True))
+def test_the_kernels_of_a_gpu_change_nothing(kind, heads):
+    arrays, visible, drops = case(kind, heads, np.random.default_rng(heads), hidden_row=False)
+    upstream = tf.random.stateless_normal(arrays[0].shape, (1, 2))
+    expected = with_gradients(lambda *x: by_formula(*x, visible, drops), arrays, upstream)
+
+    def parts(arrays):  # as projections make them, [B, T, parts, N, D]
+        q, k, v = (jnp.transpose(x, (0, 3, 1, 2))[:, :, None] for x in arrays)
+        if kind == "cross":
+            return q, jnp.concatenate([k, v], 2)
+        return (jnp.concatenate([q, k, v], 2),)
+
+    @jax.jit
+    def run(arrays, upstream):
+        def fused(arrays):
+            y = fused_attention(parts(arrays), seen, dropping, interpret=True)
+            return jnp.transpose(y, (0, 2, 3, 1))
+
+        y, gradient = jax.vjp(fused, arrays)
+        return [y, *gradient(upstream)[0]]
+
+    def on_jax(x):
+        return None if x is None else jnp.asarray(x.numpy())
+
+    seen = Visible(on_jax(visible.mask), on_jax(visible.sequences), visible.causal)
+    dropping = Drops(on_jax(drops.rows), on_jax(drops.columns), drops.dropped)
+    found = run([on_jax(x) for x in arrays], on_jax(upstream))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5)
 
 
 def test_the_mask_is_the_hash_of_the_draws():

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from tests.support import run_python
+from tests.support import QUICK_JAX, run_python
 
 JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
 
@@ -225,3 +225,71 @@ for name, (settings, inputs) in CALLS.items():
 @pytest.mark.long
 def test_attention_in_blocks_on_a_tpu_and_whole_elsewhere():
     run_python(_ATTENTION, env=JAX)
+
+
+_ON_A_GPU = """
+import functools
+import types
+from unittest import mock
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from tfnlp.layers import attention
+
+random = np.random.default_rng(0)
+B, T, S = 3, 13, 9
+x, y = (jnp.asarray(random.standard_normal(s), "float32") for s in ((B, T, 16), (B, S, 8)))
+keys = jnp.arange(S) < jnp.asarray([[9], [5], [1]])
+kernel = functools.partial(attention.gpu.fused_attention, interpret=True)
+interpreted = types.SimpleNamespace(fused_attention=kernel, fits=lambda size, dtype: True)
+here = dict(gpu=interpreted, by_target=lambda on_tpu, elsewhere, x, on_gpu: on_gpu(x))
+for settings, inputs in ((dict(causal=True), {}), ({}, dict(context=y, mask=keys))):
+    layer = attention.MultiHeadAttention(2, dropout=0.3, **settings)
+    layer.build(x.shape, *([y.shape] if inputs else []))
+    weights = [v.value for v in layer.trainable_variables]
+    state = [v.value for v in layer.non_trainable_variables]
+
+    def step(weights, x):
+        def loss(weights, x):
+            out, _ = layer.stateless_call(weights, state, x, training=True, **inputs)
+            return jnp.sum(jnp.sin(out)), out
+
+        return jax.value_and_grad(loss, (0, 1), has_aux=True)(weights, x)
+
+    whole = jax.tree.leaves(jax.jit(functools.partial(step))(weights, x))
+    with mock.patch.multiple(attention, **here):
+        fused = jax.tree.leaves(jax.jit(functools.partial(step))(weights, x))
+    assert any((a != b).any() for a, b in zip(fused, whole, strict=True))  # two forms
+    for a, b in zip(fused, whole, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5)
+"""
+
+
+@pytest.mark.slow
+def test_a_layer_trains_the_same_way_on_a_gpu():
+    run_python(_ON_A_GPU, env={**JAX, **QUICK_JAX})
+
+
+_PLATFORMS = """
+import jax
+from jax import numpy as jnp
+
+from tfnlp.jax_forms import by_platform
+
+
+def text(platform, **forms):
+    traced = jax.jit(lambda x: by_platform(jnp.sin, jnp.cos, x, **forms)).trace(1.0)
+    return traced.lower(lowering_platforms=(platform,)).as_text()
+
+
+for platform, here in (("tpu", "sine"), ("cuda", "tanh"), ("rocm", "cosine"), ("cpu", "cosine")):
+    assert f"stablehlo.{here} " in text(platform, on_gpu=jnp.tanh), platform
+assert "stablehlo.cosine " in text("cuda") and "stablehlo.sine " in text("tpu")
+"""
+
+
+@pytest.mark.slow
+def test_a_form_is_chosen_when_a_program_is_lowered():
+    run_python(_PLATFORMS, env={**JAX, **QUICK_JAX})

@@ -18,6 +18,11 @@ from tfnlp.layers.kernels.blockwise_attention import (
 from tfnlp.layers.kernels.products import from_columns, to_columns
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
+if keras.backend.backend() == "jax":
+    from tfnlp import jax_attention as gpu
+else:
+    gpu = None
+
 # Attention with more scores than these is computed in blocks, on a TPU and elsewhere: a CPU takes
 # 0.6 to 0.9 of the time as a whole, as long as there is memory. A block has at most _BLOCK scores.
 _ON_TPU, _ELSEWHERE, _BLOCK = 2**24, 2**26, 2**22
@@ -34,7 +39,8 @@ class MultiHeadAttention(WithLowRank):
     With more than 2^26 scores, as 32 rows of 512 tokens with 12 heads have, and on a TPU with more
     than 2^24, they are computed in blocks, forwards and backwards, and memory grows linearly with T
     and S, see `kernels/blockwise_attention.py`; not with a cache, with `return_scores`, or for
-    lengths that are unknown when the graph is made.
+    lengths that are unknown when the graph is made. On a GPU, in JAX's programs in bfloat16 or
+    float16, one kernel a direction computes them at any size, see `tfnlp.jax_attention`.
 
     Args:
         num_heads: heads N; H must be a multiple of it, D = H / N.
@@ -144,11 +150,13 @@ class MultiHeadAttention(WithLowRank):
             keys = cached_keys.shape[2] or ops.shape(cached_keys)[2]
         drops = self._drops(inputs, keys, training)
 
+        def joined(heads: Tensor) -> Tensor:  # [B, T, N, D]
+            flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
+            return ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
+
         def whole(inputs: Tensor) -> tuple[Tensor, ...]:
             heads, extras = self._whole(inputs, context, visible, cache, known, drops)
-            flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
-            outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
-            return outputs, *(extras if return_scores else extras[:-1])
+            return joined(heads), *(extras if return_scores else extras[:-1])
 
         def in_blocks(inputs: Tensor) -> tuple[Tensor]:
             return (self._in_blocks(inputs, context, visible, drops),)
@@ -156,13 +164,19 @@ class MultiHeadAttention(WithLowRank):
         # How many scores there are, of one row if their number is unknown.
         sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
         cut = not (return_scores or None in sizes or any(x is not None for x in cache))
-        count = math.prod(sizes) if cut else 0
-        if count <= _ON_TPU or not has_kernels():
-            outputs = whole(inputs)
-        elif count <= _ELSEWHERE:
-            outputs = by_target(in_blocks, whole, inputs)
-        else:
-            outputs = in_blocks(inputs)
+        count = math.prod(sizes) if cut and has_kernels() else 0
+        on_tpu, elsewhere = (in_blocks if count > most else whole for most in (_ON_TPU, _ELSEWHERE))
+
+        def fused(inputs: Tensor) -> tuple[Tensor]:
+            if self.cross:
+                arrays = [(self.query, inputs, 1), (self.key_value, context, 2)]
+            else:
+                arrays = [(self.qkv, inputs, 3)]
+            projected = tuple(self._project(*array) for array in arrays)
+            return (joined(gpu.fused_attention(projected, visible, drops)),)
+
+        fits = cut and gpu is not None and gpu.fits(self.head_size, self.compute_dtype)
+        outputs = by_target(on_tpu, elsewhere, inputs, on_gpu=fused if fits else elsewhere)
         return outputs if len(outputs) > 1 else outputs[0]
 
     def _in_blocks(

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.base import Layer
-from tfnlp.layers.kernels.backend import beside, by_target, kept, with_gradient
+from tfnlp.layers.kernels.backend import beside, by_target, forms, kept, with_gradient
 from tfnlp.layers.kernels.products import add_bias, sum_of_rows
 from tfnlp.layers.types import Shape, Tensor
 
@@ -73,8 +73,10 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
         normal, input_ = centred * scale, kept(x)
 
         def gradient(dy: Tensor) -> tuple[Tensor, Tensor]:
-            # A TPU keeps x, of which an element has half as many bytes in bfloat16.
-            n = by_target(_normal, lambda *given: given[-1], input_, mean, scale, normal)
+            # A TPU keeps x, of which an element has half as many bytes in bfloat16; so does a GPU,
+            # which would compute the mean again for each element of `dy n`.
+            arrays = input_, mean, scale, normal
+            n = by_target(_normal, lambda *given: given[-1], *arrays, on_gpu=_normal_of_stored)
             g = dy * gamma
             mean_g = ops.mean(g, axis=-1, keepdims=True)
             mean_gn = ops.mean(g * n, axis=-1, keepdims=True)
@@ -88,3 +90,7 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
 
 def _normal(x: Tensor, mean: Tensor, scale: Tensor, _: Tensor) -> Tensor:
     return (ops.cast(x, "float32") - mean) * scale
+
+
+def _normal_of_stored(x: Tensor, mean: Tensor, scale: Tensor, _: Tensor) -> Tensor:
+    return _normal(x, forms.barrier(mean), forms.barrier(scale), _)

@@ -1,4 +1,4 @@
-"""Which form of a computation runs: that of TensorFlow, of JAX or of a TPU, or the plain formula.
+"""Which form of a computation runs: TensorFlow's, JAX's, a TPU's, a GPU's, or the plain formula.
 
 A kernel has a hand-written gradient, or is written as one compiler likes it, and stands beside the
 plain formula. TensorFlow and JAX have kernels; on every other backend of Keras the formula runs.
@@ -82,16 +82,20 @@ def traced_for_tpu(yes: bool = True) -> Iterator[None]:
 
 
 def by_target(
-    on_tpu: Callable[..., Any], elsewhere: Callable[..., Any], *arrays: Tensor | Any
+    on_tpu: Callable[..., Any],
+    elsewhere: Callable[..., Any],
+    *arrays: Tensor | Any,
+    on_gpu: Callable[..., Any] | None = None,
 ) -> Any:
     """Return `on_tpu(*arrays)` in a program for a TPU, else `elsewhere(*arrays)`.
 
     Args:
         on_tpu, elsewhere: of the same results, up to rounding, and the same shapes and dtypes.
         *arrays: tensors, or nested structures of them.
+        on_gpu: taken in JAX's programs for a GPU of NVIDIA; None: `elsewhere`.
     """
     if keras.backend.backend() == "jax":
-        return forms.by_platform(on_tpu, elsewhere, *arrays)
+        return forms.by_platform(on_tpu, elsewhere, *arrays, on_gpu=on_gpu)
     return (on_tpu if _FOR_TPU.get() else elsewhere)(*arrays)
 
 
