@@ -29,6 +29,7 @@ from tfnlp.data.pretraining.packing import masked_positions
 from tfnlp.data.pretraining.sentence_pairs import PackedPairs, SentencePairs
 from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
 from tfnlp.data.pretraining.word_blocks import WordBlocks
+from tfnlp.data.rows import rows_of, texts_of
 from tfnlp.data.shards.batches import MaskedWindowShards, PairShards, WindowShards
 
 __all__ = [
@@ -69,8 +70,10 @@ __all__ = [
     "read_parallel",
     "read_similarities",
     "read_task",
+    "rows_of",
     "split_documents",
     "split_sentences",
+    "texts_of",
     "token_batches",
     "token_stream",
     "translation_batches",

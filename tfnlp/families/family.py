@@ -184,7 +184,7 @@ class Family:
             if getattr(config, name) is None and value is not None
         }
         for name in self.needs:
-            if not any(getattr(config, one) for one in name.split("|")):
+            if all(getattr(config, one) is None for one in name.split("|")):
                 asked = f"`{name.replace('|', '` or `')}`"
                 raise ValueError(f"{loaded.path} is {self.title}; give {asked} to measure it on")
         return self.evaluate(loaded, config.replace(**defaults))

@@ -200,13 +200,12 @@ def _texts(config: Any) -> tuple[Any, Any]:
     """Return pairs to train on and pairs held out, two `ParallelText`s."""
     import numpy as np
 
-    from tfnlp.data import ParallelText, read_parallel
+    from tfnlp.data.corpus.parallel_text import ParallelText, parallel_rows, read_parallel
 
     if bool(config.valid_source) != bool(config.valid_target):
         raise ValueError("give both `valid_source` and `valid_target`, or neither")
     if config.text is not None:
-        sources, targets = (list(side) for side in zip(*config.text, strict=True))
-        text = ParallelText(sources, targets, 0)
+        text = parallel_rows(config.text, "text")
     elif config.source and config.target:
         text = read_parallel(paths(config.source), paths(config.target))
     else:

@@ -182,7 +182,8 @@ class EmbedConfig(ModelConfig):
     """Arguments of `tfnlp embed` and of `tfnlp.embed`."""
 
     input: Any = option(
-        help="texts: a text file, one a line, .tsv, .csv, .jsonl (also .gz) or .parquet",
+        help="texts: text files, one a line, .tsv, .csv, .jsonl (also .gz) or .parquet; globs, "
+        "tfds:NAME[:SPLIT], or book:NAME",
         metavar="FILE",
     )  # fmt: skip
     output: str = option(
@@ -192,7 +193,7 @@ class EmbedConfig(ModelConfig):
     )  # fmt: skip
     text: str | None = option(
         None, "column of the texts, a name or the number of a file without header (default: "
-        "sentence or text)", metavar="COLUMN",
+        "text, sentence or document)", metavar="COLUMN",
     )  # fmt: skip
     pooling: str | None = option(
         None, "of the vectors of tokens (default: the model's, else mean)",

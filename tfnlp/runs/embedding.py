@@ -24,7 +24,8 @@ import numpy as np
 
 from tfnlp import __version__
 from tfnlp.bars import ProgressBar
-from tfnlp.data.labelled.texts import read_texts
+from tfnlp.data.labelled.texts import read_texts, text_files
+from tfnlp.data.rows import held, paths_of, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.precision import check_precision
 from tfnlp.families.recognition import load_pretrained
@@ -45,34 +46,38 @@ def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]
         `texts`, `size`, and `files`, the paths that were written.
     """
     kind = kind_of(config.output)
-    paths = config.input if isinstance(config.input, list) else [config.input]
     files = outputs(config.output, kind)
     for path in files:
         check_free(path, config.overwrite)
     _check_options(config, kind)
     if not os.path.isdir(os.path.dirname(os.path.abspath(config.output))):
         raise FileNotFoundError(f"there is no folder for `output` {config.output}; make it first")
-    for path in paths:
-        if not os.path.isfile(os.path.expanduser(path)):
-            raise FileNotFoundError(f"no such file: {path}")
+    rows = held(config.input)
+    sources = paths_of(rows, "input")
+    paths = [] if sources is None else text_files(sources)
+    given = texts_of(rows, "input", config.text) if sources is None else None
+
+    def texts() -> Iterator[str]:
+        if given is not None:
+            return iter(given)
+        return itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
+
     folder = f"{files[0]}.parts"
     with locked(folder), _kept_with_parts(folder):
-        _begun(folder, {**_settings(config), "dtype": dtype, **_facts(config, paths)})
-        texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
+        _begun(folder, {**_settings(config), "dtype": dtype, **_facts(config, paths, given)})
         if config.runner is None:
-            count, size = _write_parts(config, texts, folder, dtype)
+            count, size = _write_parts(config, texts(), folder, dtype)
         else:
             # Beam warns of clouds' libraries that are not used.
             logging.getLogger("apache_beam").setLevel(logging.ERROR)
             needed("apache_beam", "apache-beam", "beam", "`runner`")
             from tfnlp.runs.embedding_pipeline import run_pipeline
 
-            count, size = run_pipeline(config, _settings(config), texts, folder, dtype, _PART)
+            count, size = run_pipeline(config, _settings(config), texts(), folder, dtype, _PART)
         if not count:
-            raise ValueError(f"there are no texts in {', '.join(map(str, paths))}")
-        texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
+            raise ValueError(f"there are no texts in {', '.join(paths) or '`input`'}")
         index = {"approximate": config.approximate, "settings": _of_index(config)}
-        write_output(kind, files, _parts(folder), (count, size), texts, index)
+        write_output(kind, files, _parts(folder), (count, size), texts(), index)
     shutil.rmtree(folder)
     return {"texts": count, "size": size, "files": files}
 
@@ -168,9 +173,11 @@ def part_path(folder: str, number: int) -> str:
     return os.path.join(folder, f"{number:06d}.npy")
 
 
-def _facts(config: EmbedConfig, paths: list[str]) -> dict[str, Any]:
+def _facts(config: EmbedConfig, paths: list[str], texts: list[str] | None) -> dict[str, Any]:
     """Return what tells other texts and another model from these, as JSON."""
     facts = {"text": config.text, "part": _PART}
+    if texts is not None:
+        facts["texts"] = zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"))
     if isinstance(config.model, str):
         held = _files(config.model) if os.path.exists(config.model) else [config.model]
         return {**facts, "files": [_fact(path) for path in [*paths, *held]]}

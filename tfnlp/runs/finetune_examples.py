@@ -177,7 +177,7 @@ def crc32(examples: list) -> int:
 def shown_source(source: Any) -> str:
     """Return the name of what examples were read from: its files, or "rows" of Python objects."""
     paths = [source] if isinstance(source, str | os.PathLike) else source
-    if not (paths and isinstance(paths, list | tuple) and all(map(_is_source, paths))):
+    if not isinstance(paths, list | tuple) or not paths or not all(map(_is_source, paths)):
         return "rows"
     shown = " ".join(map(os.fspath, paths[:3]))
     return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.configs import default_of, is_required
@@ -88,8 +89,10 @@ def pretrain(
         family: "word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
             "roberta", "distilbert", "albert" or "electra".
         text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
-            sentences) or of dicts; a pandas frame; a `tf.data.Dataset`. Of models that translate a
-            list of pairs, or `source=` and `target=` files.
+            sentences) or of dicts; a table of pandas, polars or Arrow; a Hugging Face data set; a
+            `tf.data.Dataset`. See `tfnlp.data.documents_of`. Of models that translate rows of a
+            sentence and its translation (in tables `source` and `target`), or `source=` and
+            `target=` files.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the family's config (`tfnlp.settings(family)` lists them), such as
             `size`, `steps`, `batch_size`, `learning_rate`, `valid`.
@@ -127,7 +130,8 @@ def finetune(
             vectors of sentences; or "fill", which goes on with the masked language model of a BERT.
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
-            pandas frame; a `tf.data.Dataset`. See `tfnlp.data.examples_of`; of "fill" text.
+            table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See
+            `tfnlp.data.examples_of`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the task's config (`tfnlp.settings(task)` lists them), such as
@@ -160,7 +164,7 @@ def finetune(
         return loaded
     run = TaskRun(config.output)
     run.results = {**(run.results or {}), **results}
-    run.dev = examples if dev is None else dev
+    run.dev = examples if dev is None or isinstance(dev, Iterator) else dev
     return run
 
 
@@ -200,18 +204,19 @@ def export(
 
 def embed(
     model: Any,
-    input: str | os.PathLike[str] | list[Any],
+    input: Any,
     output: str | os.PathLike[str],
     dtype: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Write one vector for each text of files; what `tfnlp embed` does.
+    """Write one vector for each text; what `tfnlp embed` does.
 
-    For texts in memory see `Pretrained.embed`.
+    `Pretrained.embed` returns vectors and writes nothing.
 
     Args:
         model: A path or name that `tfnlp.load` takes, or a `Pretrained`.
-        input: A file or several: a text a line, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
+        input: A file or several, also as globs, `tfds:` and `book:` names: a text a line, `.tsv`,
+            `.csv`, `.jsonl` or `.parquet`. Or texts in memory, as in `tfnlp.pretrain`.
         output: `.npy`, `.parquet`, or `.tsv` for TensorBoard's projector; a name without an ending
             is an index, which `tfnlp.load` returns as an object with `search`. The same call again
             goes on after the last whole part of 16,384 texts.
@@ -230,8 +235,7 @@ def embed(
     """
     from tfnlp.runs.embedding import embed_files
 
-    paths = [os.fspath(path) for path in (input if isinstance(input, list) else [input])]
-    given = {"model": model, "input": paths, "output": os.fspath(output), **settings}
+    given = {"model": model, "input": input, "output": os.fspath(output), **settings}
     return embed_files(EmbedConfig.make(**given), dtype)
 
 

@@ -78,7 +78,8 @@ class SentenceTrainingRuns:
         self._before: dict[str, Any] | None = None
 
     def _check_dev(self) -> None:
-        config, source = self.config, self.config.dev or self.config.train
+        config = self.config
+        source = config.train if config.dev is None else config.dev
         name = f"`{'train' if config.dev is None else 'dev'}` {shown_source(source)}"
         check_alike(self.dev, name)
         if len(self.dev[0].segments) < 2:

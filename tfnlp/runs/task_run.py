@@ -108,10 +108,10 @@ class TaskRun:
         """Return a prediction for each row.
 
         Args:
-            rows: A list of texts (for "tag" sentences whose words are separated by spaces), of
-                tuples of texts (of pairs two, of "answer" a question and a document, of "choose" a
-                text and its choices, of "roles" a sentence and its predicate); or what
-                `tfnlp.finetune` takes as `train`, labels or not.
+            rows: Texts (for "tag" sentences whose words are separated by spaces) or tuples of texts
+                (of pairs two, of "answer" a question and a document, of "choose" a text and its
+                choices, of "roles" a sentence and its predicate); or what `tfnlp.finetune` takes
+                as `train`, labels or not. A string is one text: give files as `pathlib.Path`s.
             settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
                 `skip_bad_rows`.
 
@@ -151,16 +151,18 @@ class TaskRun:
         say_cut(source, self.task_model.spec, cut, len(examples))
 
     def _examples(self, rows: Any, config: Any) -> list[Any]:
-        if isinstance(rows, list | tuple) and rows and all(isinstance(r, str) for r in rows):
-            if not all(os.path.exists(row) or row.startswith("tfds:") for row in rows):
-                self.suit_texts(1)
-                return examples_of_texts(self.task_model.spec, [(row,) for row in rows])
-        if isinstance(rows, list) and rows and isinstance(rows[0], list | tuple):
-            if all(isinstance(text, str) for text in rows[0]):
-                self.suit_texts(len(rows[0]))
+        from tfnlp.data.rows import files_of, held, is_text, rows_of
+
+        rows = [rows] if is_text(rows) else held(rows)
+        found = [] if files_of(rows) else [row for _, row in rows_of(rows, "rows")]
+        if found and all(isinstance(row, str) for row in found):
+            self.suit_texts(1)
+            return examples_of_texts(self.task_model.spec, [[row] for row in found])
+        if found and isinstance(found[0], list) and all(isinstance(x, str) for x in found[0]):
+            self.suit_texts(len(found[0]))
         spec = self.task_model.spec
-        if isinstance(rows, list) and rows and all(_is_texts(spec, row) for row in rows):
-            return examples_of_texts(spec, rows)
+        if found and all(_is_texts(spec, row) for row in found):
+            return examples_of_texts(spec, found)
         return self.read(rows, config, "rows", labelled=False)
 
     def with_columns(self, config: Any) -> Any:
@@ -351,7 +353,7 @@ class TaskRun:
 
 def _is_texts(spec: Any, row: Any) -> bool:
     return (
-        isinstance(row, list | tuple)
+        isinstance(row, list)
         and len(row) == texts_of(spec)
         and all(isinstance(text, str) for text in row)
     )
