@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
-from tfnlp.families.use_config import chosen
+from tfnlp.families.export_checks import chosen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -207,7 +207,7 @@ def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> 
 
     def beside(folder: str, file: str) -> None:
         write(folder, reader, loaded.config)
-        write_example(folder, file, "vector", length)
+        write_example(folder, file, length)
 
     return Graphs(config.litert, config.onnx, beside)
 

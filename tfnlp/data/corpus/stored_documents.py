@@ -18,9 +18,8 @@ import numpy as np
 
 from tfnlp.bars import ProgressBar
 from tfnlp.data.corpus.cache import cache_folder, digest, disk_errors, file_digest
-from tfnlp.data.corpus.documents import document_readers, held_out_documents
+from tfnlp.data.corpus.documents import document_readers, held_out_documents, open_tfds
 from tfnlp.data.corpus.sentences import Continued
-from tfnlp.data.corpus.tfds_source import open_tfds
 from tfnlp.data.rows import is_path, paths_of
 
 SMALL = 32 << 20  # bytes of text that are read into memory
