@@ -13,7 +13,7 @@ from tests.checkpoints.checkpoints import copied
 from tests.checkpoints.faults import one_line
 from tests.support import golden
 from tfnlp.checkpoints import Pretrained, load_gpt
-from tfnlp.checkpoints.gpt.config import config_of
+from tfnlp.checkpoints.gpt_config import config_of
 from tfnlp.families import FAMILIES
 from tfnlp.models import gpt
 from tfnlp.runs.task_checkpoint import save_checkpoint

@@ -133,9 +133,9 @@ class Loaded:
 
     def pretrain(self, texts):
         """Return a trained model; a run that has ended goes on with the same text alone."""
-        settings = dict(dimension=4, epochs=1, min_count=1, batch_size=1, layout="lines")
-        run = tfnlp.pretrain("word2vec", texts, self.folder / "w2v", valid=TEXTS, **settings)
-        return run.word_vectors.vectors
+        settings = dict(steps=2, batch_size=4, hidden_size=8, min_count=1, layout="lines")
+        run = tfnlp.pretrain("nnlm", texts, self.folder / "nnlm", valid=TEXTS, **settings)
+        return run.encoder.get_weights()
 
     def finetune(self, name="task", **rows):
         """Return the measures of a run; one that has ended goes on with the same rows alone."""
@@ -170,7 +170,6 @@ OF_TEXTS = {
 }
 OF_ROWS = {
     "examples_of": lambda at, rows: examples_of(rows, "classify").examples,
-    "predict": lambda at, rows: predicted(at.task, rows),
     "evaluate": lambda at, rows: at.task.evaluate(rows),
     "report": lambda at, rows: open(at.task.report(at.folder / "page", rows)).read(),
     "train": lambda at, rows: at.finetune(train=rows),
@@ -179,20 +178,24 @@ OF_ROWS = {
 _want = {}
 
 
-def entries(table):
-    """Names of entry points; all that need a model are slow."""
-    return [n if n.endswith("_of") else pytest.param(n, marks=pytest.mark.slow) for n in table]
+def pairs(entries, containers):
+    """All pairs: what needs a model is slow, of entries of seconds every fourth; others long."""
+    for entry in entries:
+        for number, container in enumerate(containers):
+            mark = ()
+            if not entry.endswith("_of"):
+                seconds = entry in ("fill", "unlabelled", "report", "train", "dev")
+                mark = pytest.mark.long if seconds and number % 4 else pytest.mark.slow
+            yield pytest.param(entry, container, marks=mark, id=f"{entry}-{container}")
 
 
-@pytest.mark.parametrize("container", TEXTS_IN)
-@pytest.mark.parametrize("entry", entries(OF_TEXTS))
+@pytest.mark.parametrize("entry, container", pairs(OF_TEXTS, TEXTS_IN))
 def test_texts(entry, container, loaded):
     texts = [f"{text} [MASK]" for text in TEXTS] if entry == "fill" else TEXTS
     assert_as_lists(OF_TEXTS[entry], loaded, texts, TEXTS_IN[container](texts))
 
 
-@pytest.mark.parametrize("container", ROWS_IN)
-@pytest.mark.parametrize("entry", entries(OF_ROWS))
+@pytest.mark.parametrize("entry, container", pairs(OF_ROWS, ROWS_IN))
 def test_rows(entry, container, loaded):
     rows = ROWS_IN["dicts"](TEXTS, LABELS)
     assert_as_lists(OF_ROWS[entry], loaded, rows, ROWS_IN[container](TEXTS, LABELS))

@@ -99,7 +99,7 @@ def _files(name: str) -> Any:
 def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
     """Return the encoder's arguments: see `MaskedText.sizes`."""
     from tfnlp import models
-    from tfnlp.checkpoints.encoders.config import config_of
+    from tfnlp.checkpoints.encoder_config import config_of
 
     published = getattr(models, f"{name.upper()}_{config.size.upper()}")
     old = None if before is None else config_of(_files(name), before.encoder)
@@ -108,7 +108,7 @@ def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
 
 def read(name: str, path: str, dtype: str | None = None) -> Any:
     """Return the `Pretrained` of published files: see `Family.read`."""
-    from tfnlp.checkpoints.encoders.loading import load_encoder
+    from tfnlp.checkpoints.encoders import load_encoder
 
     return load_encoder(_files(name), path, dtype=dtype)
 
@@ -198,7 +198,7 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
 
 def save(name: str, loaded: Any, config: ExportSettings) -> None:
     """Write Hugging Face's files, or the encoder and its pooling for sentence-transformers."""
-    from tfnlp.checkpoints.encoders.saving import save_encoder
+    from tfnlp.checkpoints.encoders import save_encoder
 
     model, sentences = loaded.pretrainer or loaded.encoder, None
     tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
@@ -211,7 +211,7 @@ def save(name: str, loaded: Any, config: ExportSettings) -> None:
 
 def task_files(name: str) -> Any:
     """Return how fine-tuned checkpoints of the family `name` are read and written."""
-    from tfnlp.checkpoints.heads.encoders import encoder_task_files
+    from tfnlp.checkpoints.encoder_tasks import encoder_task_files
 
     return encoder_task_files(_files(name))
 

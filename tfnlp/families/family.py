@@ -38,7 +38,7 @@ class Fitting:
     both_orders: bool = False  # similarity reads both orders of the two texts
     word_embeddings: bool = False  # a task has embeddings of its own for whole words
     sentence_reader: Callable[..., Any] | None = None  # of texts for their vectors; None: `reader`
-    # The `tfnlp.checkpoints.heads.files.TaskFiles` of Hugging Face's fine-tuned checkpoints.
+    # The `tfnlp.checkpoints.heads.TaskFiles` of Hugging Face's fine-tuned checkpoints.
     task_files: Callable[[], Any] | None = None
     # (folder, reader, arguments of the encoder): writes `tokenizer.json` and the like.
     write_tokenizer: Callable[..., None] | None = None

@@ -141,14 +141,14 @@ def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
 
 
 def _task_files() -> Any:
-    from tfnlp.checkpoints.gpt.tasks import gpt_task_files
+    from tfnlp.checkpoints.gpt_tasks import gpt_task_files
 
     return gpt_task_files()
 
 
 def _write_tokenizer(folder: str, reader: Any, arguments: dict[str, Any]) -> None:
     """Write the files of a vocabulary: see `Fitting.write_tokenizer`."""
-    from tfnlp.checkpoints.gpt.tasks import ENDS
+    from tfnlp.checkpoints.gpt_tasks import ENDS
     from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
 
     special = reader.special

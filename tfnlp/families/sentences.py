@@ -97,7 +97,7 @@ def of_tokens(
     from tfnlp.models import sentence_encoder
     from tfnlp.models.first_position import encoder_at_first
     from tfnlp.models.sentence_encoder import hidden_states
-    from tfnlp.training.forward import forward
+    from tfnlp.training.prediction import forward
 
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     length = min(_length_of(loaded, settings), fixed or math.inf)

@@ -133,7 +133,7 @@ def _average(
     if chief:
         path = average_checkpoints(config.output, config.average)
     trainer.workers.gather(trainer.step)  # nobody reads it before it is there
-    restore_weights(config.output, trainer.task.model, average=True)
+    restore_weights(config.output, trainer.objective.model, average=True)
     results = measure(trainer)
     better = results["nll"] < best["nll"]
     when = f"mean of the last {config.average} checkpoints"

@@ -28,7 +28,7 @@ def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """
     from tfnlp.data import read_parallel
     from tfnlp.hub import Translator
-    from tfnlp.objectives.bleu import bleu_by_length, corpus_bleu, sacrebleu
+    from tfnlp.objectives.translation import bleu_by_length, corpus_bleu, sacrebleu
 
     sacrebleu()
     text = read_parallel(paths(config.source), paths(config.target))

@@ -13,13 +13,8 @@ def loss_settings(config: Any, task: Any, train: list[Any]) -> dict[str, Any]:
     Returns:
         dict of `label_smoothing` and `class_weights`, a dict by class in the order of the labels.
     """
-    from tfnlp.tasks import TASKS
-
     found: dict[str, Any] = {}
-    for name, has in (("class_weights", "weighted"), ("label_smoothing", "smoothed")):
-        if getattr(config, name) and not getattr(task, has):
-            tasks = ", ".join(one.name for one in TASKS.values() if getattr(one, has))
-            raise ValueError(f"`{name}` is for {tasks}, not for {task.name}; leave it out")
+    for name in ("class_weights", "label_smoothing"):
         if getattr(config, name) and task.crf:
             raise ValueError(
                 f"`{name}` can't be given with `crf`, whose loss is of whole sequences of tags; "

@@ -44,7 +44,7 @@ def run_config(
 
 def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return what `config.json` says of the training and of the examples."""
-    from tfnlp.training.settings import optimizer_settings
+    from tfnlp.training.optimizers import optimizer_settings
 
     config = work.config
     numbers = {"metric": work.metric, "bf16": config.bf16, "fp16": config.fp16, "seed": seed}

@@ -4,16 +4,16 @@ from typing import Any
 
 from tfnlp.families.fitting import max_positions
 from tfnlp.settings.finetune import FinetuneSettings
-from tfnlp.tasks import TASKS, Task
+from tfnlp.tasks import HeadTask
 
 
 def task_learnt(
-    kind: type[Task],
+    kind: type[HeadTask],
     config: FinetuneSettings,
     backbone: Any,
     features: str | None,
     train: list[Any],
-) -> Task:
+) -> HeadTask:
     """Return the task that training examples make."""
     return kind.learnt_from(
         train,
@@ -38,14 +38,9 @@ def max_length_of(config: FinetuneSettings, backbone: Any, default: int | None =
     return config.max_length
 
 
-def check_pack(
-    task: type[Task], config: FinetuneSettings, backbone: Any, features: str | None
-) -> None:
+def check_pack(config: FinetuneSettings, backbone: Any, features: str | None) -> None:
     """Check that a task can be learnt from rows of several examples."""
-    if not task.packs:
-        tasks = ", ".join(one.name for one in TASKS.values() if one.packs)
-        raise ValueError(f"`pack` is for {tasks}, not for {task.name}; leave it out")
-    if getattr(config, "crf", False):
+    if config.crf:
         raise ValueError(
             "`pack` can't be given with `crf`, whose chain would run on from one example of a row "
             "to the next; leave one of them out"
@@ -60,7 +55,7 @@ def check_pack(
         )
 
 
-def metric_of(config: FinetuneSettings, task: Task, dev: list[Any]) -> str:
+def metric_of(config: FinetuneSettings, task: HeadTask, dev: list[Any]) -> str:
     """Return the measure that picks the best checkpoint."""
     metric, some = config.metric, dev[:1]
     if metric is None:

@@ -39,11 +39,11 @@ from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
-from tfnlp.settings.finetune import EMBED, FEATURES, FILL, FinetuneSettings
-from tfnlp.tasks import TASKS, Task
+from tfnlp.settings.finetune import FEATURES, FinetuneSettings
+from tfnlp.tasks import Embed, Fill, HeadTask, Task
 
 
-def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], list[Any]]:
+def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[Any]]:
     """Train each combination of features and seed that a config asks for.
 
     Returns:
@@ -51,7 +51,7 @@ def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], 
         measure that chose it, "folder", its folder, and of several runs "runs", the measures of
         each; of "fill" those of pretraining.
     """
-    if task == FILL:
+    if kind is Fill:
         family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
         return {**train_family(family, config), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
@@ -63,10 +63,10 @@ def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], 
             "give another `output`, or `restart` to replace them by one run"
         )
     with devices(config) as strategy, locked(config.output):
-        if task == EMBED:
+        if kind is Embed:
             work = SentenceTrainingRuns(config, strategy)
         else:
-            work = Finetuning(TASKS[task], config, strategy)
+            work = Finetuning(kind, config, strategy)
         choices = FEATURES if config.features == "all" else [work.features]
         if single:
             results = work.run(config.output, choices[0], config.seeds[0])
@@ -80,7 +80,7 @@ def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], 
 class Finetuning:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, kind: type[Task], config: FinetuneSettings, strategy: Any) -> None:
+    def __init__(self, kind: type[HeadTask], config: FinetuneSettings, strategy: Any) -> None:
         self.config, self.strategy = config, strategy
         check_teacher(config)
         if not config.pack:
@@ -97,7 +97,7 @@ class Finetuning:
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
-            check_pack(kind, config, self.backbone, self.features)
+            check_pack(config, self.backbone, self.features)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, self.features)
         self.task = task_learnt(kind, config, self.backbone, self.features, self.every)

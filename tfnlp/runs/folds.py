@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.tasks import Task
+from tfnlp.tasks import HeadTask
 
 
-def fold_numbers(task: type[Task], examples: Sequence[Any], count: int) -> np.ndarray:
+def fold_numbers(task: type[HeadTask], examples: Sequence[Any], count: int) -> np.ndarray:
     """Return the fold of each example, int `[N]` from 0 on, drawn at random with a fixed seed.
 
     Folds have as many examples, and of each class as many, but for one. An example with several

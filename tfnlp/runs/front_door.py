@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ from tfnlp.families.published import opened, opened_modules
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.runs.engine import use_engine as use_engine
 from tfnlp.runs.pretraining import train_family
-from tfnlp.settings.finetune import EMBED, FILL
 from tfnlp.settings.tables import TASKS
 from tfnlp.settings.use import EmbedSettings
 
@@ -145,19 +145,23 @@ def finetune(
             used, a model that can't be fine-tuned, or a folder that holds another run.
         OSError: if something can't be read or written.
     """
-    from tfnlp.runs.finetuning import finetune_task
-    from tfnlp.runs.task_run import TaskRun
-
     if task not in TASKS:
         raise ValueError(f"task={task!r} must be one of {', '.join(TASKS)}")
     config_class, _ = TASKS[task]
     model = os.fspath(model) if isinstance(model, os.PathLike) else model
-    names = ("start", "text", "valid") if task == FILL else ("model", "train", "dev")
+    names = [field.name for field in dataclasses.fields(config_class)]
+    names = ("model", "train", "dev") if "model" in names else ("start", "text", "valid")
     given = dict(zip(names, (model, train, dev), strict=True))
     given.update(settings, output=None if output is None else os.fspath(output))
     config = config_class.make(**{n: value for n, value in given.items() if value is not None})
-    results, examples = finetune_task(task, config)
-    if task in (EMBED, FILL):
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.runs.finetuning import finetune_task
+    from tfnlp.runs.task_run import TaskRun
+    from tfnlp.tasks import TASKS as KINDS
+    from tfnlp.tasks import HeadTask
+
+    results, examples = finetune_task(KINDS[task], config)
+    if not issubclass(KINDS[task], HeadTask):
         loaded = load(config.output)
         loaded.results = results
         return loaded

@@ -1,16 +1,15 @@
 """Exported modules that are only called: fine-tuned models, translations, word vectors."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.rows import is_text, plain, rows_of, texts_of
-from tfnlp.hub.loading.layer_calls import only_input
 from tfnlp.hub.loading.saved_model import load_module
-from tfnlp.hub.loading.traces import traces_of
+from tfnlp.hub.loading.traces import only_input, traces_of
 
 
 class Module:
@@ -86,6 +85,6 @@ def _values(value: Any, argument: str) -> Any:
     """Return a list of what a container holds; tensors, arrays and numbers as they are."""
     if is_text(value):
         return [plain(value)]
-    if isinstance(value, tf.Tensor | np.ndarray) or not isinstance(value, Iterable):
+    if isinstance(value, tf.Tensor | np.ndarray) or np.isscalar(value):
         return value
     return [row for _, row in rows_of(value, argument)]

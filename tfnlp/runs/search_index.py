@@ -23,7 +23,7 @@ from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.families.sentence_runs import reader_of
 from tfnlp.families.sentences import encoder_and_length
-from tfnlp.hub.modules.search import export_search
+from tfnlp.hub.modules.sentences import export_search
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",

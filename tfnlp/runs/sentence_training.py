@@ -39,8 +39,14 @@ from tfnlp.runs.finetune_settings import settings_of
 from tfnlp.runs.finetune_spec import max_length_of
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer
 from tfnlp.runs.memory import check_batch_memory, shown_weights
-from tfnlp.runs.sentence_examples import check_alike, lesson_of
-from tfnlp.settings.finetune import SentenceFinetuneSettings
+from tfnlp.settings.embed import EmbedTaskSettings
+from tfnlp.tasks.embed import (
+    check_alike,
+    encode_texts,
+    lesson_of,
+    main_sentence_metric,
+    score_sentences,
+)
 
 _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 
@@ -48,15 +54,13 @@ _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 class SentenceTrainingRuns:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, config: SentenceFinetuneSettings, strategy: Any) -> None:
-        from tfnlp.tasks.sentence_scores import main_sentence_metric
-
+    def __init__(self, config: EmbedTaskSettings, strategy: Any) -> None:
         self.config, self.strategy, self.features = config, strategy, None
-        if config.folds:
-            raise ValueError("`folds` are not for embed; give `dev` or `held_out`")
         check_batch(config, strategy)
         self.train, self.dev, _ = read_parts("embed", config)
-        self.lesson = lesson_of(self.train, config.objective, config.train)
+        self.lesson = lesson_of(
+            self.train, config.objective, f"`train` {shown_source(config.train)}"
+        )
         self._check_dev()
         output = None if config.restart else config.output
         self.backbone = task_folder.load_backbone(config.model, output)
@@ -179,7 +183,6 @@ class SentenceTrainingRuns:
         import tensorflow as tf
 
         from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-        from tfnlp.tasks.sentence_encoding import encode_texts
         from tfnlp.training import is_compiled
 
         lesson, reader = self.lesson, sentence_runs.reader_of(self.backbone)
@@ -249,8 +252,6 @@ class SentenceTrainingRuns:
         return sentence_runs.vectors_of_texts(model, texts)
 
     def _scores(self, vectors: Mapping[str, np.ndarray]) -> dict[str, float]:
-        from tfnlp.tasks.sentence_scores import score_sentences
-
         found = score_sentences(self.dev, vectors)
         if self.metric not in found:
             raise ValueError(f"`metric` {self.metric} is not among {', '.join(sorted(found))}")

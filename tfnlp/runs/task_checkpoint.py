@@ -19,7 +19,7 @@ def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
         that can't be read: who loads the folder as something else says so.
     """
     from tfnlp.checkpoints.formats.json_files import read_json
-    from tfnlp.checkpoints.heads.config import architecture_of
+    from tfnlp.checkpoints.heads import architecture_of
 
     path = pathlib.Path(folder) / "config.json"
     if not path.is_file():
@@ -47,7 +47,7 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
         `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
         says that the number of texts or choices of an example is not known.
     """
-    from tfnlp.checkpoints.heads.tensors import assign_head
+    from tfnlp.checkpoints.heads import assign_head
     from tfnlp.hub import TaskModel
     from tfnlp.tasks import TASKS
 

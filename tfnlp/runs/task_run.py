@@ -7,6 +7,7 @@ from typing import Any
 
 from tfnlp.cards import card_of_export
 from tfnlp.data import TaskExample
+from tfnlp.data.rows import files_of, held, is_text, rows_of
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.precision import dtype_policy
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
@@ -145,8 +146,6 @@ class TaskRun:
         say_cut(source, self.task_model.task, cut, len(examples))
 
     def _examples(self, rows: Any, config: Any) -> list[Any]:
-        from tfnlp.data.rows import files_of, held, is_text, rows_of
-
         rows = [rows] if is_text(rows) else held(rows)
         found = [] if files_of(rows) else [row for _, row in rows_of(rows, "rows")]
         if found and all(isinstance(row, str) for row in found):

@@ -55,9 +55,10 @@ class Teaching:
                 f"`tfnlp finetune {task.name}`"
             )
         crf = task.crf or theirs.crf
-        if crf or not task.taught:  # whose outputs are not one distribution each
-            what = "`crf`, nor be a run with it" if crf else task.name
-            raise ValueError(f"`teacher` can't be given with {what}; leave it out")
+        if crf:  # whose outputs are no distribution of each word
+            raise ValueError(
+                "`teacher` can't be given with `crf`, nor be a run with it; leave it out"
+            )
         if teacher.config.get("open"):
             teacher.suit_texts(task.count_of_texts)
         elif theirs.count_of_texts != task.count_of_texts:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Hashable
 from typing import Any
 
-from tfnlp.serving.actions.action import Action, Field, Option, Row
+from tfnlp.serving.action import Action, Field, Option, Row
 from tfnlp.settings.serve import ServeSettings
 
 

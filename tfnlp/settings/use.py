@@ -4,7 +4,7 @@ Those that only some families take have no default here: each family states its 
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from tfnlp.settings.options import Settings, option
 from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, TEXT_HELP
@@ -27,29 +27,50 @@ class ModelSettings(Settings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class ColumnSettings(Settings):
+class RowSettings(Settings):
+    """How labelled examples are read."""
+
+    # Of rows whose texts and labels have fixed names.
+    text_columns: ClassVar[list[str] | None] = None
+    label: ClassVar[str | None] = None
+    label_columns: ClassVar[list[str] | None] = None
+    separator: ClassVar[str | None] = None
+
+    skip_bad_rows: bool = option(
+        False, "go on without rows that can't be read, and say how many there were",
+        group="examples",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class ColumnSettings(RowSettings):
     """Where the texts and labels of labelled examples stand."""
 
     text_columns: list[str] | None = option(
         None, "names of the columns of the texts, or numbers from 0 of files without header",
-        flag="--text", metavar="COLUMN",
+        flag="--text", metavar="COLUMN", group="examples",
     )  # fmt: skip
-    label: str | None = option(None, "name or number of the label's column", metavar="COLUMN")
-    label_columns: list[str] | None = option(
-        None, "labels: the columns of 0 and 1, one a label (default: all that hold 0 and 1 alone, "
-        "of tables without a column labels or label)", metavar="COLUMN",
-    )  # fmt: skip
-    separator: str | None = option(
-        None, "labels: what stands between the names in one column (default: the first of | ; , "
-        "that it has)", metavar="TEXT",
-    )  # fmt: skip
-    skip_bad_rows: bool = option(
-        False, "go on without rows that can't be read, and say how many there were"
+    label: str | None = option(
+        None, "name or number of the label's column", metavar="COLUMN", group="examples"
     )
 
 
 @dataclasses.dataclass(kw_only=True)
-class EvaluateSettings(ColumnSettings):
+class LabelSetSettings(ColumnSettings):
+    """Where the texts and any number of labels of each stand."""
+
+    label_columns: list[str] | None = option(
+        None, "labels: the columns of 0 and 1, one a label (default: all that hold 0 and 1 alone, "
+        "of tables without a column labels or label)", metavar="COLUMN", group="examples",
+    )  # fmt: skip
+    separator: str | None = option(
+        None, "labels: what stands between the names in one column (default: the first of | ; , "
+        "that it has)", metavar="TEXT", group="examples",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class EvaluateSettings(LabelSetSettings):
     """Arguments of `tfnlp evaluate` and of the `evaluate` methods."""
 
     text: Any = option(None, TEXT_HELP, flag="--input", metavar="FILE")
@@ -238,7 +259,7 @@ class SearchSettings(Settings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class EvaluateTask(ColumnSettings):
+class EvaluateTask(LabelSetSettings):
     """Arguments of `TaskRun.evaluate`."""
 
     data: Any = option(help="labelled examples", flag="--input", metavar="FILE")
@@ -249,7 +270,7 @@ class EvaluateTask(ColumnSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictTask(ModelSettings, ColumnSettings):
+class PredictTask(ModelSettings, LabelSetSettings):
     """Arguments of `tfnlp predict task`."""
 
     text: list[str] = option(

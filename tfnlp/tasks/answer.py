@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.questions import Question
 from tfnlp.layers import CRF
+from tfnlp.settings.answer import AnswerSettings
 from tfnlp.tasks import report, squad
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.sequences import (
@@ -22,7 +23,7 @@ from tfnlp.tasks.sequences import (
     window_parts,
     windows_of,
 )
-from tfnlp.tasks.task import Measures, Prediction, Task, Tensors, rows_of, soft_weights, strings
+from tfnlp.tasks.task import HeadTask, Measures, Prediction, Tensors, rows_of, soft_weights, strings
 from tfnlp.text.words import words_with_offsets
 
 _NEVER = -1e9  # below the score of any span
@@ -33,7 +34,7 @@ QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Answer(Task):
+class Answer(HeadTask):
     """The part of a document that answers a question (Devlin et al. 2019, sections 4.2 and 4.3).
 
     Args:
@@ -45,6 +46,7 @@ class Answer(Task):
     """
 
     name: ClassVar[str] = "answer"
+    Settings: ClassVar[type] = AnswerSettings
     output: ClassVar[str] = "span"
     does: ClassVar[str] = "find the answer to a question in a document"
     pipeline: ClassVar[str] = "question-answering"

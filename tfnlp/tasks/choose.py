@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.settings.choose import ChooseSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
@@ -27,10 +28,10 @@ class Choose(SegmentTask):
     """
 
     name: ClassVar[str] = "choose"
+    Settings: ClassVar[type] = ChooseSettings
     output: ClassVar[str] = "choice"
     does: ClassVar[str] = "choose the text that goes on from another"
     pipeline: ClassVar[str] = "multiple-choice"
-    smoothed: ClassVar[bool] = True
     pairs: ClassVar[bool] = True
     main_measure: ClassVar[str] = "accuracy"
 

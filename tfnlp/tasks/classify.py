@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from tfnlp.settings.classify import ClassifySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest, f1_of_one, quoted
 from tfnlp.tasks.sequences import Columns, EncodedExamples
@@ -27,11 +28,10 @@ class Classify(TextTask):
     """
 
     name: ClassVar[str] = "classify"
+    Settings: ClassVar[type] = ClassifySettings
     output: ClassVar[str] = "class"
     does: ClassVar[str] = "classify texts"
     pipeline: ClassVar[str] = "text-classification"
-    weighted: ClassVar[bool] = True
-    smoothed: ClassVar[bool] = True
     main_measure: ClassVar[str] = "accuracy"
 
     labels: tuple[str, ...] = ()

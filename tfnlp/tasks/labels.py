@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.settings.labels import LabelsSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, quoted
 from tfnlp.tasks.sequences import Columns, EncodedExamples
@@ -27,12 +28,10 @@ class Labels(TextTask):
     """
 
     name: ClassVar[str] = "labels"
+    Settings: ClassVar[type] = LabelsSettings
     output: ClassVar[str] = "label"
     does: ClassVar[str] = "say which labels texts have"
     pipeline: ClassVar[str] = "text-classification"
-    weighted: ClassVar[bool] = True
-    smoothed: ClassVar[bool] = True
-    taught: ClassVar[bool] = False  # its outputs are not one distribution each
     main_measure: ClassVar[str] = "micro_f1"
 
     labels: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
+from tfnlp.settings.roles import RolesSettings
 from tfnlp.tasks.entities import entities, rates
 from tfnlp.tasks.sequences import Encoded, windows_of
 from tfnlp.tasks.tag import tagging
@@ -22,8 +23,8 @@ class Roles(WordTask):
     """The role of each word for a predicate (semantic role labelling)."""
 
     name: ClassVar[str] = "roles"
+    Settings: ClassVar[type] = RolesSettings
     does: ClassVar[str] = "say which role each word of a sentence has for a predicate"
-    taught: ClassVar[bool] = False
     main_measure: ClassVar[str] = "f1"
     count_of_texts: ClassVar[int] = 2
     takes: ClassVar[str] = (

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
+from tfnlp.settings.similarity import SimilaritySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
@@ -30,6 +31,7 @@ class Similarity(TextTask):
     """
 
     name: ClassVar[str] = "similarity"
+    Settings: ClassVar[type] = SimilaritySettings
     output: ClassVar[str] = "score"
     does: ClassVar[str] = "say how similar two texts are"
     pipeline: ClassVar[str] = "text-classification"

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+from tfnlp.settings.tag import TagSettings
 from tfnlp.tasks.entities import entity_scores
 from tfnlp.tasks.sequences import Encoded, windows_of
 from tfnlp.tasks.task import Measures, Prediction
@@ -21,8 +22,8 @@ class Tag(WordTask):
     """A tag for each word: parts of speech, entities."""
 
     name: ClassVar[str] = "tag"
+    Settings: ClassVar[type] = TagSettings
     does: ClassVar[str] = "tag the words of a sentence"
-    packs: ClassVar[bool] = True
     count_of_texts: ClassVar[int] = 1
     takes: ClassVar[str] = "a sentence, its words between spaces"
 

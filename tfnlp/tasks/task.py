@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.layers import CRF
+from tfnlp.settings.options import Settings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples
@@ -21,38 +22,43 @@ Prediction = dict[str, Any]
 Measures = dict[str, float]
 
 
+class Task:
+    """A task of fine-tuning.
+
+    Attributes:
+        name: in the command and in `config.json`.
+        Settings: what a run of it takes.
+        hint: what the command says when a run has ended; "{folder}" stands for its folder.
+    """
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[Settings]]
+    hint: ClassVar[str] = ""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task(abc.ABC):
-    """One fine-tuning task. An instance is what a run's `config.json` keeps as its `spec`.
+class HeadTask(Task, abc.ABC):
+    """A task whose model is an encoder with a head; a run's `config.json` keeps it as its `spec`.
 
     Args:
         max_length: longest sequence, special tokens included. Texts are cut to fit, in turn from
             the longest; documents and sentences of words are read in windows and not cut.
 
     Attributes:
-        name: in the command and in `config.json`.
         output: the kind of its model's output, see `tfnlp.models.bert_task`.
         does: what a model of it does, for a model card: "classify texts".
         pipeline: the name that Hugging Face has for it.
         label: the attribute of an example that holds what is to be predicted.
-        weighted, smoothed: whether classes can have weights, and labels can be smoothed.
-        packs: whether rows of several examples can be learnt.
-        taught: whether a teacher's outputs can be learnt.
-        of_windows: whether these are over the positions of windows, which both must read.
+        of_windows: whether outputs are over the positions of windows: a teacher must read the same.
 
     Raises:
         ValueError: a value is out of range, or values do not fit together.
     """
 
-    name: ClassVar[str]
     output: ClassVar[str]
     does: ClassVar[str]
     pipeline: ClassVar[str]
     label: ClassVar[str] = "label"
-    weighted: ClassVar[bool] = False
-    smoothed: ClassVar[bool] = False
-    packs: ClassVar[bool] = False
-    taught: ClassVar[bool] = True
     of_windows: ClassVar[bool] = False
     labels: ClassVar[tuple[str, ...]] = ()
     crf: ClassVar[float] = 0.0

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import tensorflow as tf
 
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.layers import CRF
 from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed
-from tfnlp.tasks.task import Prediction, Task, rows_of, strings
+from tfnlp.tasks.task import HeadTask, Prediction, rows_of, strings
 
 
-class SegmentTask(Task):
+class SegmentTask(HeadTask):
     """A task whose examples have segments, and perhaps choices, each sequence at most one vector.
 
     Its predictions follow from the outputs of the model alone.
@@ -57,7 +57,6 @@ class TextTask(SegmentTask):
         texts: number of texts of an example, 1 or 2.
     """
 
-    packs: ClassVar[bool] = True
     texts: int = 1
 
     def check(self) -> None:

@@ -19,7 +19,7 @@ from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.entities import type_scores
 from tfnlp.tasks.sequences import WINDOW, Columns, Encoded, EncodedExamples, padded, window_parts
-from tfnlp.tasks.task import Prediction, Task, Tensors, rows_of, strings
+from tfnlp.tasks.task import HeadTask, Prediction, Tensors, rows_of, strings
 
 _NEVER = -1e9  # of a tag that may not follow
 _WINDOWS = 256  # windows, and sentences, that are decoded at a time
@@ -29,7 +29,7 @@ _CRF_RATES = {True: 100.0, False: 10.0}  # of a whole encoder: True; of a networ
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WordTask(Task):
+class WordTask(HeadTask):
     """A tag for each word of a sentence, which is read in windows.
 
     Args:
@@ -41,8 +41,6 @@ class WordTask(Task):
     output: ClassVar[str] = "tag"
     pipeline: ClassVar[str] = "token-classification"
     label: ClassVar[str] = "tags"
-    weighted: ClassVar[bool] = True
-    smoothed: ClassVar[bool] = True
 
     labels: tuple[str, ...] = ()
     stride: int = 64
