@@ -14,8 +14,9 @@ import pytest
 import tensorflow as tf
 
 import tfnlp
-from tfnlp.data import documents_of, examples_of, rows_of, texts_of
+from tfnlp.data import documents_of, read_parallel, rows_of, texts_of
 from tfnlp.data.corpus.parallel_text import parallel_rows
+from tfnlp.tasks import Choose, Classify, Tag
 
 TEXTS = [f"the {word} sat by the fire and the {word} slept" for word in "dog cat man boy".split()]
 LABELS = ["yes", "no", "no", "yes"]
@@ -169,7 +170,7 @@ OF_TEXTS = {
     "evaluate": lambda at, texts: at.nnlm.evaluate(texts, layout="lines")["perplexity"],
 }
 OF_ROWS = {
-    "examples_of": lambda at, rows: examples_of(rows, "classify").examples,
+    "read": lambda at, rows: Classify.read(rows).examples,
     "evaluate": lambda at, rows: at.task.evaluate(rows),
     "report": lambda at, rows: open(at.task.report(at.folder / "page", rows)).read(),
     "train": lambda at, rows: at.finetune(train=rows),
@@ -183,7 +184,7 @@ def pairs(entries, containers):
     for entry in entries:
         for number, container in enumerate(containers):
             mark = ()
-            if not entry.endswith("_of"):
+            if entry not in ("texts_of", "documents_of", "read"):
                 seconds = entry in ("fill", "unlabelled", "report", "train", "dev")
                 mark = pytest.mark.long if seconds and number % 4 else pytest.mark.slow
             yield pytest.param(entry, container, marks=mark, id=f"{entry}-{container}")
@@ -258,28 +259,28 @@ def test_labels_of_hugging_face_have_their_names():
         other={"a": datasets.List(tags)},
     )
     data = datasets.Dataset.from_dict(words, features)
-    assert examples_of(data, "tag").examples[0].tags == ("O", "B-x")
+    assert Tag.read(data).examples[0].tags == ("O", "B-x")
     assert next(rows_of(data, "train"))[1]["other"] == {"a": ["B-x", None]}
     features = {"premise": datasets.Value("string"), "label": number}
     features["choices"] = datasets.List(datasets.Value("string"))
     rows = {"premise": ["a", "b"], "label": [1, -1], "choices": [["x", "y"]] * 2}
     data = datasets.Dataset.from_dict(rows, datasets.Features(features))
-    labels = [e.label for e in examples_of(data, "choose", labelled=False).examples]
+    labels = [e.label for e in Choose.read(data, labelled=False).examples]
     assert labels == [1, None]
     unknown = numbered(TEXTS, LABELS).map(lambda row: {"label": -1})
     with pytest.raises(ValueError, match="^train, row 0: its label is empty"):
-        examples_of(unknown, "classify", name="train")
+        Classify.read(unknown, name="train")
 
 
 def test_rows_of_lists_are_told_from_batches():
     words = [["a", "dog"], ["the", "cat"]]
     one = slices(words, [["DET", "NOUN"]] * 2)
-    want = examples_of([*zip(words, [["DET", "NOUN"]] * 2, strict=True)], "tag")
+    want = Tag.read([*zip(words, [["DET", "NOUN"]] * 2, strict=True)])
     ragged = tf.data.Dataset.from_tensor_slices(
         {"words": tf.ragged.constant(words), "tags": tf.ragged.constant([["DET", "NOUN"]] * 2)}
     )
     for data in (one, one.batch(2), one.batch(2).unbatch(), ragged, ragged.ragged_batch(2)):
-        assert examples_of(data, "tag") == want
+        assert Tag.read(data) == want
     assert list(documents_of(slices(words).map(lambda words: words))) == words
 
 
@@ -289,6 +290,8 @@ def test_pairs_of_translations():
     for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
         columns = {"target": want.targets, "source": want.sources}
         assert parallel_rows(make(columns), "text") == want
+    for make in (list, iter, pd.Series, pl.Series, pa.array, np.array):
+        assert read_parallel(make(want.sources), make(want.targets)) == want
     with pytest.raises(ValueError, match="^text, row 1: expected a sentence and its translation"):
         parallel_rows([("a", "b"), ("c",)], "text")
 

@@ -15,7 +15,6 @@ from tfnlp.families.preparation import (
     bpe_vocabulary,
     write_bpe_folder,
 )
-from tfnlp.families.translation_use import paths
 
 
 def translation_family(name: str, decoder: str, **own: Any) -> Family:
@@ -28,8 +27,6 @@ def translation_family(name: str, decoder: str, **own: Any) -> Family:
         evaluate=translation_use.evaluate,
         evaluation=translation_use.TRANSLATION_MEASURES,
         needs=translation_use.TRANSLATION_NEEDS,
-        export=translation_use.export,
-        exports=translation_use.TRANSLATION_EXPORTS,
         vectors=translation_use.vectors,
         sentences=translation_use.sentences,
         prediction=translation_use.TRANSLATION_PREDICTION,
@@ -161,16 +158,16 @@ def _texts(config: Any) -> tuple[Any, Any]:
 
     from tfnlp.data.corpus.parallel_text import ParallelText, parallel_rows, read_parallel
 
-    if bool(config.valid_source) != bool(config.valid_target):
+    if (config.valid_source is None) != (config.valid_target is None):
         raise ValueError("give both `valid_source` and `valid_target`, or neither")
     if config.text is not None:
         text = parallel_rows(config.text, "text")
-    elif config.source and config.target:
-        text = read_parallel(paths(config.source), paths(config.target))
+    elif config.source is not None and config.target is not None:
+        text = read_parallel(config.source, config.target)
     else:
         raise ValueError("give `source` and `target`, the two files of a translation")
-    if config.valid_source:
-        return text, read_parallel(paths(config.valid_source), paths(config.valid_target))
+    if config.valid_source is not None:
+        return text, read_parallel(config.valid_source, config.valid_target)
     count = round(config.held_out * len(text.sources))
     if not 0 < count < len(text.sources):
         raise ValueError(

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import FAMILIES
 from tfnlp.families.published import opened, opened_modules
-from tfnlp.families.recognition import load_pretrained
 from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.runs.pretraining import train_family
 from tfnlp.settings.tables import TASKS
 from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
+    from tfnlp.formats import Module
     from tfnlp.hub import Inspection
-    from tfnlp.runs.module import Module
     from tfnlp.runs.search_index import Index
     from tfnlp.runs.task_run import TaskRun
 
@@ -60,8 +58,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
 
 def _load(path: str, dtype: str | None) -> Loaded:
     """Load a model from a path on this machine."""
-    from tfnlp.hub import saved_kind
-    from tfnlp.runs.module import Module
+    from tfnlp.families.recognition import read_model
     from tfnlp.runs.search_index import Index, is_index
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
@@ -71,9 +68,7 @@ def _load(path: str, dtype: str | None) -> Loaded:
             return Index(path)
         if is_task(path):
             return TaskRun(path, dtype)
-        if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(path) is None:
-            return Module(path)
-    return load_pretrained(path, dtype=dtype)
+    return read_model(path, dtype)
 
 
 def pretrain(
@@ -108,7 +103,11 @@ def pretrain(
         raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
     given = {name: value for name, value in given.items() if value is not None}
-    results = train_family(FAMILIES[family], FAMILIES[family].config.make(**given))
+    config = FAMILIES[family].config.make(**given)
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.runs.pretraining import train_family
+
+    results = train_family(FAMILIES[family], config)
     loaded = load(given["output"])
     loaded.results = results
     return loaded
@@ -130,7 +129,7 @@ def finetune(
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
             table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See
-            `tfnlp.data.examples_of`; of "fill" text.
+            `tfnlp.tasks.Task.read`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
