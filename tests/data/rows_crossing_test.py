@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import tfnlp
-from tfnlp.data import documents_of, rows_of, texts_of
+from tfnlp.data import documents_of, read_parallel, rows_of, texts_of
 from tfnlp.data.corpus.parallel_text import parallel_rows
 from tfnlp.tasks import Choose, Classify, Tag
 
@@ -134,9 +134,9 @@ class Loaded:
 
     def pretrain(self, texts):
         """Return a trained model; a run that has ended goes on with the same text alone."""
-        settings = dict(dimension=4, epochs=1, min_count=1, batch_size=1, layout="lines")
-        run = tfnlp.pretrain("word2vec", texts, self.folder / "w2v", valid=TEXTS, **settings)
-        return run.word_vectors.vectors
+        settings = dict(steps=2, batch_size=4, hidden_size=8, min_count=1, layout="lines")
+        run = tfnlp.pretrain("nnlm", texts, self.folder / "nnlm", valid=TEXTS, **settings)
+        return run.encoder.get_weights()
 
     def finetune(self, name="task", **rows):
         """Return the measures of a run; one that has ended goes on with the same rows alone."""
@@ -171,7 +171,6 @@ OF_TEXTS = {
 }
 OF_ROWS = {
     "read": lambda at, rows: Classify.read(rows).examples,
-    "predict": lambda at, rows: predicted(at.task, rows),
     "evaluate": lambda at, rows: at.task.evaluate(rows),
     "report": lambda at, rows: open(at.task.report(at.folder / "page", rows)).read(),
     "train": lambda at, rows: at.finetune(train=rows),
@@ -180,20 +179,24 @@ OF_ROWS = {
 _want = {}
 
 
-def entries(table):
-    """Names of entry points; all that need a model are slow."""
-    return [n if n.endswith("_of") else pytest.param(n, marks=pytest.mark.slow) for n in table]
+def pairs(entries, containers):
+    """All pairs: what needs a model is slow, of entries of seconds every fourth; others long."""
+    for entry in entries:
+        for number, container in enumerate(containers):
+            mark = ()
+            if entry not in ("texts_of", "documents_of", "read"):
+                seconds = entry in ("fill", "unlabelled", "report", "train", "dev")
+                mark = pytest.mark.long if seconds and number % 4 else pytest.mark.slow
+            yield pytest.param(entry, container, marks=mark, id=f"{entry}-{container}")
 
 
-@pytest.mark.parametrize("container", TEXTS_IN)
-@pytest.mark.parametrize("entry", entries(OF_TEXTS))
+@pytest.mark.parametrize("entry, container", pairs(OF_TEXTS, TEXTS_IN))
 def test_texts(entry, container, loaded):
     texts = [f"{text} [MASK]" for text in TEXTS] if entry == "fill" else TEXTS
     assert_as_lists(OF_TEXTS[entry], loaded, texts, TEXTS_IN[container](texts))
 
 
-@pytest.mark.parametrize("container", ROWS_IN)
-@pytest.mark.parametrize("entry", entries(OF_ROWS))
+@pytest.mark.parametrize("entry, container", pairs(OF_ROWS, ROWS_IN))
 def test_rows(entry, container, loaded):
     rows = ROWS_IN["dicts"](TEXTS, LABELS)
     assert_as_lists(OF_ROWS[entry], loaded, rows, ROWS_IN[container](TEXTS, LABELS))
@@ -287,6 +290,8 @@ def test_pairs_of_translations():
     for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
         columns = {"target": want.targets, "source": want.sources}
         assert parallel_rows(make(columns), "text") == want
+    for make in (list, iter, pd.Series, pl.Series, pa.array, np.array):
+        assert read_parallel(make(want.sources), make(want.targets)) == want
     with pytest.raises(ValueError, match="^text, row 1: expected a sentence and its translation"):
         parallel_rows([("a", "b"), ("c",)], "text")
 

@@ -72,7 +72,7 @@ class Translator(Family):
         With `report`, translations and a plot of BLEU by length are written to that folder.
         """
         sacrebleu()
-        text = read_parallel(_paths(settings.source), _paths(settings.target))
+        text = read_parallel(settings.source, settings.target)
         translate = _translator(loaded, settings)
         translations = translate(text.sources, settings.batch_size, progress=True)
         bleu, signature = corpus_bleu(translations, text.targets)
@@ -234,16 +234,16 @@ def _tokenize(tokenizer: Any, sentences: list[str]) -> list[np.ndarray]:
 
 def _texts(settings: Any) -> tuple[ParallelText, ParallelText]:
     """Return pairs to train on and pairs held out."""
-    if bool(settings.valid_source) != bool(settings.valid_target):
+    if (settings.valid_source is None) != (settings.valid_target is None):
         raise ValueError("give both `valid_source` and `valid_target`, or neither")
     if settings.text is not None:
         text = parallel_rows(settings.text, "text")
-    elif settings.source and settings.target:
-        text = read_parallel(_paths(settings.source), _paths(settings.target))
+    elif settings.source is not None and settings.target is not None:
+        text = read_parallel(settings.source, settings.target)
     else:
         raise ValueError("give `source` and `target`, the two files of a translation")
-    if settings.valid_source:
-        return text, read_parallel(_paths(settings.valid_source), _paths(settings.valid_target))
+    if settings.valid_source is not None:
+        return text, read_parallel(settings.valid_source, settings.valid_target)
     count = round(settings.held_out * len(text.sources))
     if not 0 < count < len(text.sources):
         raise ValueError(
@@ -257,11 +257,6 @@ def _texts(settings: Any) -> tuple[ParallelText, ParallelText]:
         for is_held in (False, True)
     )
     return ParallelText(*train, text.left_out), ParallelText(*held, 0)
-
-
-def _paths(source: Any) -> list[str]:
-    """Return one path or several as a list."""
-    return [os.fspath(source)] if isinstance(source, str | os.PathLike) else list(source)
 
 
 def _translator(loaded: Pretrained, settings: Any) -> hub.Translator:

@@ -1,7 +1,7 @@
 """Exported modules that are only called: fine-tuned models, translations, word vectors."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,6 @@ def _values(value: Any, argument: str) -> Any:
     """Return a list of what a container holds; tensors, arrays and numbers as they are."""
     if is_text(value):
         return [plain(value)]
-    if isinstance(value, tf.Tensor | np.ndarray) or not isinstance(value, Iterable):
+    if isinstance(value, tf.Tensor | np.ndarray) or np.isscalar(value):
         return value
     return [row for _, row in rows_of(value, argument)]

@@ -1,13 +1,14 @@
 """Sentences and their translations: pairs of files, line by line, and batches of the pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.data.labelled.rows import file_lines
-from tfnlp.data.rows import rows_of
+from tfnlp.data.labelled.texts import text_files
+from tfnlp.data.rows import held, paths_of, rows_of, texts_of
 
 
 class ParallelText(NamedTuple):
@@ -21,25 +22,28 @@ class ParallelText(NamedTuple):
     left_out: int
 
 
-def read_parallel(sources: Sequence[str], targets: Sequence[str]) -> ParallelText:
-    """Read pairs of files in which line n of one translates line n of the other.
+def read_parallel(sources: Any, targets: Any) -> ParallelText:
+    """Read sentences and their translations: line n of one file translates line n of the other.
 
     Args:
-        sources: UTF-8 files with one sentence per line; `.gz` is unpacked.
-        targets: as many files, in the same order, with as many lines each.
+        sources: UTF-8 files with one sentence per line, or globs; `.gz` is unpacked. Or texts in
+            memory, see `tfnlp.data.texts_of`.
+        targets: as many files, in the same order, with as many lines each; or as many texts.
 
     Raises:
         FileNotFoundError, OSError: a file is missing, a folder, or damaged.
         ValueError: a file that is not UTF-8; different numbers of files or lines; no sentence.
     """
+    sources, source_texts = _side(sources, "source")
+    targets, target_texts = _side(targets, "target")
     if len(sources) != len(targets):
         raise ValueError(
             f"{len(sources)} files of sources and {len(targets)} of targets; give the files in "
             "pairs, in the same order"
         )
     kept, left_out = ([], []), 0
-    for source, target in zip(sources, targets, strict=True):
-        texts = [[line.strip() for line in file_lines(path)] for path in (source, target)]
+    for source, target, *texts in zip(sources, targets, source_texts, target_texts, strict=True):
+        texts = [[line.strip() for line in side] for side in texts]
         if len(texts[0]) != len(texts[1]):
             raise ValueError(
                 f"{source} has {len(texts[0])} lines and {target} has {len(texts[1])}; line n of "
@@ -56,6 +60,16 @@ def read_parallel(sources: Sequence[str], targets: Sequence[str]) -> ParallelTex
             f"no sentence in {', '.join(sources)} has a translation in {', '.join(targets)}"
         )
     return ParallelText(*kept, left_out)
+
+
+def _side(value: Any, argument: str) -> tuple[list[str], Iterable[Iterable[str]]]:
+    """Return the names of what holds the sentences of one language, and the sentences of each."""
+    value = held(value)
+    paths = paths_of(value, argument)
+    if paths is None:
+        return [argument], [texts_of(value, argument)]
+    files = text_files(paths)
+    return files, map(file_lines, files)
 
 
 def parallel_rows(rows: Any, argument: str) -> ParallelText:
