@@ -151,13 +151,13 @@ def recipe(told):
 
 def examples(one, seed, args):
     """Examples to learn from and to measure on: the same draw for every seed, in its order."""
-    from tfnlp.data import read_task
+    from tfnlp.tasks import TASKS
 
     parts = []
     counts = args.examples or one.examples, args.dev_examples or one.dev_examples
     for file, count in zip((one.train, one.dev), counts, strict=True):
         path, (text, label) = os.path.join(args.data, file), one.columns
-        found = read_task(one.task, path, text=text, label=label).examples
+        found = TASKS[one.task].read(path, text=text, label=label).examples
         order = np.random.Generator(np.random.Philox(key=0)).permutation(len(found))[:count]
         if not parts:
             order = np.random.Generator(np.random.Philox(key=seed)).permutation(order)

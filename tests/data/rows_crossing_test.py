@@ -13,8 +13,9 @@ import pytest
 import tensorflow as tf
 
 import tfnlp
-from tfnlp.data import documents_of, examples_of, rows_of, texts_of
+from tfnlp.data import documents_of, rows_of, texts_of
 from tfnlp.data.corpus.parallel_text import parallel_rows
+from tfnlp.tasks import Choose, Classify, Tag
 
 TEXTS = [f"the {word} sat by the fire and the {word} slept" for word in "dog cat man boy".split()]
 LABELS = ["yes", "no", "no", "yes"]
@@ -211,7 +212,7 @@ def assert_equal(found, want):
 
 
 def of_rows(rows, request, folder):
-    return examples_of(rows, "classify").examples
+    return Classify.read(rows).examples
 
 
 def evaluate(rows, request, folder):
@@ -302,28 +303,28 @@ def test_labels_of_hugging_face_have_their_names():
         other={"a": datasets.List(tags)},
     )
     data = datasets.Dataset.from_dict(words, features)
-    assert examples_of(data, "tag").examples[0].tags == ("O", "B-x")
+    assert Tag.read(data).examples[0].tags == ("O", "B-x")
     assert next(rows_of(data, "train"))[1]["other"] == {"a": ["B-x", None]}
     features = {"premise": datasets.Value("string"), "label": number}
     features["choices"] = datasets.List(datasets.Value("string"))
     rows = {"premise": ["a", "b"], "label": [1, -1], "choices": [["x", "y"]] * 2}
     data = datasets.Dataset.from_dict(rows, datasets.Features(features))
-    labels = [e.label for e in examples_of(data, "choose", labelled=False).examples]
+    labels = [e.label for e in Choose.read(data, labelled=False).examples]
     assert labels == [1, None]
     unknown = numbered(TEXTS, LABELS).map(lambda row: {"label": -1})
     with pytest.raises(ValueError, match="^train, row 0: its label is empty"):
-        examples_of(unknown, "classify", name="train")
+        Classify.read(unknown, name="train")
 
 
 def test_rows_of_lists_are_told_from_batches():
     words = [["a", "dog"], ["the", "cat"]]
     one = slices(words, [["DET", "NOUN"]] * 2)
-    want = examples_of([*zip(words, [["DET", "NOUN"]] * 2, strict=True)], "tag")
+    want = Tag.read([*zip(words, [["DET", "NOUN"]] * 2, strict=True)])
     ragged = tf.data.Dataset.from_tensor_slices(
         {"words": tf.ragged.constant(words), "tags": tf.ragged.constant([["DET", "NOUN"]] * 2)}
     )
     for data in (one, one.batch(2), one.batch(2).unbatch(), ragged, ragged.ragged_batch(2)):
-        assert examples_of(data, "tag") == want
+        assert Tag.read(data) == want
     assert list(documents_of(slices(words).map(lambda words: words))) == words
 
 

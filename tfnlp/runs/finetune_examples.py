@@ -1,21 +1,23 @@
 """The examples of a fine-tuning run: reading them and what a run asks of them."""
 
+from __future__ import annotations
+
 import glob
 import os
 import sys
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_MANY_LABELS = 20  # with fewer, a file of few examples is meant so
+if TYPE_CHECKING:  # the command reads this file before TensorFlow
+    from tfnlp.data import RowForm, TaskData
 
 
-def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = True) -> Any:
-    """Return the `TaskData` of files or Python objects; say how many rows were left out."""
-    from tfnlp.data import examples_of
-
-    data = examples_of(
+def read_data(
+    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True
+) -> TaskData:
+    """Return the examples of files or Python objects; say how many rows were left out."""
+    data = form.read(
         source,
-        task,
         text=config.text_columns,
         label=config.label_columns or config.label,
         separator=config.separator,
@@ -25,10 +27,9 @@ def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = T
     )
     if data.scheme is not None and labelled:
         say(shown_source(source), data.scheme)
-    names = {str(e.label) for e in data.examples} if task == "classify" and labelled else ()
-    if len(names) > max(_MANY_LABELS, len(data.examples) / 2):
-        many = f"{len(names):,} different labels of {len(data.examples):,} examples"
-        say(shown_source(source), f"{many}; is the label in the right column?")
+    doubt = form.doubt(data.examples) if labelled else ""
+    if doubt:
+        say(shown_source(source), doubt)
     if data.skipped:
         rows = len(data.examples) + len(data.skipped)
         first = data.skipped[0]
@@ -73,7 +74,7 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
 
 
-def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
+def read_parts(form: RowForm, config: Any) -> tuple[list[Any], list[Any], Any]:
     """Return the examples of a `FinetuneSettings`: those to learn from and those to measure on.
 
     With folds all are in the first part. The third is the config, with the columns that the first
@@ -83,12 +84,12 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
     """
     import numpy as np
 
-    data = read_data(task, config.train, config, "train")
+    data = read_data(form, config.train, config, "train")
     train, config = data.examples, config.replace(**data.labels_as)
     if config.folds:
         return train[: config.limit], [], config
     if config.dev is not None:
-        return train[: config.limit], read_data(task, config.dev, config, "dev").examples, config
+        return train[: config.limit], read_data(form, config.dev, config, "dev").examples, config
     train = train[: config.limit]
     count = round(config.held_out * len(train))
     if not 0 < count < len(train):

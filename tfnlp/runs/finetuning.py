@@ -85,7 +85,7 @@ class Finetuning:
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
-        self.train, self.dev, self.read_as = read_parts(kind.name, config)
+        self.train, self.dev, self.read_as = read_parts(kind.form, config)
         self.every = self.train  # of which folds are held out in turn
         if config.folds:
             self._folds = fold_numbers(kind, self.every, config.folds)

@@ -130,7 +130,7 @@ def finetune(
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
             table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See
-            `tfnlp.data.examples_of`; of "fill" text.
+            `tfnlp.tasks.Task.read`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as

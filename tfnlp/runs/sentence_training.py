@@ -41,6 +41,7 @@ from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.settings.embed import EmbedTaskSettings
 from tfnlp.tasks.embed import (
+    Embed,
     check_alike,
     encode_texts,
     lesson_of,
@@ -57,7 +58,7 @@ class SentenceTrainingRuns:
     def __init__(self, config: EmbedTaskSettings, strategy: Any) -> None:
         self.config, self.strategy, self.features = config, strategy, None
         check_batch(config, strategy)
-        self.train, self.dev, _ = read_parts("embed", config)
+        self.train, self.dev, _ = read_parts(Embed.form, config)
         self.lesson = lesson_of(
             self.train, config.objective, f"`train` {shown_source(config.train)}"
         )

@@ -94,7 +94,7 @@ class TaskRun:
         If they are not labelled, labels may be missing.
         """
         columns = self.with_columns(config)
-        examples = read_data(self.task, source, columns, name, labelled).examples
+        examples = read_data(self.task_model.task.form, source, columns, name, labelled).examples
         if examples and isinstance(examples[0], TaskExample):
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples

@@ -39,7 +39,7 @@ class Teaching:
         unlabelled = []
         if config.unlabelled is not None:
             unlabelled = read_data(
-                task.name, config.unlabelled, config, "unlabelled", labelled=False
+                task.form, config.unlabelled, config, "unlabelled", labelled=False
             ).examples
         self.unlabelled = [self.task.some_label(example) for example in unlabelled]
         self.examples = train + self.unlabelled

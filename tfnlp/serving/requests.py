@@ -5,8 +5,9 @@ import math
 from collections.abc import Hashable
 from typing import Any
 
-from tfnlp.serving.action import Action, Field, Option, Row
+from tfnlp.serving.action import Action, Option, Row
 from tfnlp.settings.serve import ServeSettings
+from tfnlp.tasks.playground import Field
 
 
 class Refused(Exception):
