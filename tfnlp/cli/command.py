@@ -32,8 +32,8 @@ from tfnlp.cli import (
 from tfnlp.cli.options import HelpFormatter, with_flags
 from tfnlp.families.published import opened
 from tfnlp.files import is_full, write_error
-from tfnlp.runs.devices import several_workers
 from tfnlp.runs.engine import use_engine
+from tfnlp.settings.training import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 _REJOINED = "TFNLP_REJOINED"  # set in a worker that was started again
@@ -132,7 +132,7 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    reads = options.command in ("embed", "evaluate", "export", "predict")
+    reads = getattr(COMMANDS[options.command], "READS_MODEL", False)
     if not reads or getattr(options, "kind", None) == "search":
         yield
         return

@@ -9,6 +9,8 @@ from tfnlp.runs.task_export import TASK_EXPORTS
 from tfnlp.runs.task_folder import is_task
 from tfnlp.settings.use import ExportSettings, ModelSettings
 
+READS_MODEL = True  # the one that it is given, and writes nothing to it
+
 
 def add_to(commands: Any) -> None:
     """Add the sub-command."""

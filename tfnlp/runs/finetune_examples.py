@@ -1,15 +1,16 @@
-"""The examples of a fine-tuning run: reading them and what a run asks of them."""
-
-from __future__ import annotations
+"""The examples of a fine-tuning run: reading them, what a run asks of them, and folds of them."""
 
 import glob
 import os
 import sys
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-if TYPE_CHECKING:  # the command reads this file before TensorFlow
-    from tfnlp.data import RowForm, TaskData
+import numpy as np
+
+from tfnlp.data import RowForm, TaskData
+from tfnlp.tasks import HeadTask
 
 
 def read_data(
@@ -82,8 +83,6 @@ def read_parts(form: RowForm, config: Any) -> tuple[list[Any], list[Any], Any]:
 
     Without dev examples a share of the others is held out, drawn at random with a fixed seed.
     """
-    import numpy as np
-
     data = read_data(form, config.train, config, "train")
     train, config = data.examples, config.replace(**data.labels_as)
     if config.folds:
@@ -139,3 +138,19 @@ def _is_source(path: Any) -> bool:
         return isinstance(path, os.PathLike)
     local = os.path.expanduser(path)
     return path.startswith("tfds:") or os.path.exists(local) or bool(glob.glob(local))
+
+
+def fold_numbers(task: type[HeadTask], examples: Sequence[Any], count: int) -> np.ndarray:
+    """Return the fold of each example, int `[N]` from 0 on, drawn at random with a fixed seed.
+
+    Folds have as many examples, and of each class as many, but for one. An example with several
+    labels is of the class of its rarest label.
+    """
+    if len(examples) < count:
+        raise ValueError(f"`folds` {count} of {len(examples)} examples; give fewer folds")
+    classes = task.strata(examples)
+    order = np.random.Generator(np.random.Philox(key=0)).permutation(len(examples))
+    order = sorted(order.tolist(), key=lambda n: classes[n])  # it stays random within a class
+    folds = np.empty(len(examples), int)
+    folds[order] = np.arange(len(examples)) % count
+    return folds

@@ -11,7 +11,6 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.published import opened, opened_modules
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.runs.pretraining import train_family
 from tfnlp.settings.tables import TASKS
 from tfnlp.settings.use import EmbedSettings
 
@@ -108,7 +107,11 @@ def pretrain(
         raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
     given = {name: value for name, value in given.items() if value is not None}
-    results = train_family(FAMILIES[family], FAMILIES[family].config.make(**given))
+    config = FAMILIES[family].config.make(**given)
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.runs.pretraining import train_family
+
+    results = train_family(FAMILIES[family], config)
     loaded = load(given["output"])
     loaded.results = results
     return loaded

@@ -14,6 +14,7 @@ from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
 from tfnlp.runs.peft_export import export_adapters
+from tfnlp.runs.report.page import check_packages, write_report
 from tfnlp.runs.task_card import card_of_task
 from tfnlp.runs.task_checkpoint import refitted, save_checkpoint
 from tfnlp.runs.task_export import check_tags_alone, export_task
@@ -187,8 +188,6 @@ class TaskRun:
     def measured(self, config: Any) -> tuple[dict[str, float], list[Any], list[dict]]:
         """Return measures, examples and predictions; write the report if one is asked for."""
         if config.report is not None:
-            from tfnlp.runs.report.page import check_packages
-
             check_packages()
         examples = self.read(config.data, config, "data")
         task = self.task_model.task
@@ -222,8 +221,6 @@ class TaskRun:
     def _write_report(
         self, config: Any, examples: list, predictions: list[dict], metrics: dict[str, float]
     ) -> None:
-        from tfnlp.runs.report.page import write_report
-
         task, run = self.task_model.task, self.config
         backbone, training = run["backbone"], run.get("training", {})
         names = ("epochs", "batch_size", "learning_rate", "seed")

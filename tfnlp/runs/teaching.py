@@ -14,6 +14,8 @@ from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
 from tfnlp.settings.finetune import FinetuneSettings
+from tfnlp.tasks.sequences import same_windows
+from tfnlp.training.run import is_run, read_config
 
 
 def check_teacher(config: FinetuneSettings) -> None:
@@ -79,8 +81,6 @@ class Teaching:
 
         A run that goes on keeps its name: it may have moved.
         """
-        from tfnlp.training.run import is_run, read_config
-
         teacher = self._teacher
         found = {
             "path": os.path.abspath(teacher.path),
@@ -116,8 +116,6 @@ class Teaching:
         return self.task.soft_columns(encoded, self._soft, self._labelled)
 
     def _computed(self, encoded: Any) -> dict[str, np.ndarray]:
-        from tfnlp.tasks.sequences import same_windows
-
         model = self._teacher.task_model
         (prepared,) = model.prepare([self.examples])
         if self.task.of_windows and not same_windows(encoded, prepared.encoded):

@@ -57,19 +57,16 @@ FAMILIES: dict[str, tuple[type[Settings], str]] = {
     ),
 }
 TASKS: dict[str, tuple[type[Settings], str]] = {
-    "classify": (ClassifySettings, "A class for a text or a pair of texts"),
-    "labels": (LabelsSettings, "Any number of labels for a text or a pair of texts"),
-    "similarity": (SimilaritySettings, "A number for a pair of texts"),
-    "choose": (ChooseSettings, "Which of several texts goes on from a text"),
-    "answer": (AnswerSettings, "The part of a document that answers a question (SQuAD)"),
-    "tag": (TagSettings, "A tag for each word: parts of speech, entities"),
-    "roles": (RolesSettings, "The role of each word for a predicate (semantic role labelling)"),
-    "embed": (
+    settings.task: (settings, (settings.__doc__ or "").split("\n")[0].rstrip("."))
+    for settings in (
+        ClassifySettings,
+        LabelsSettings,
+        SimilaritySettings,
+        ChooseSettings,
+        AnswerSettings,
+        TagSettings,
+        RolesSettings,
         EmbedTaskSettings,
-        "Vectors of sentences: pairs, triplets, ratings, or texts alone",
-    ),
-    "fill": (
         FillSettings,
-        "Masked words: go on with a BERT's masked language model on your text",
-    ),
+    )
 }
