@@ -1,5 +1,7 @@
 """The examples of a fine-tuning run: reading them, what a run asks of them, and folds of them."""
 
+from __future__ import annotations
+
 import glob
 import os
 import sys
