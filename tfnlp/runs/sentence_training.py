@@ -180,7 +180,7 @@ class SentenceTrainingRuns:
         return settings
 
     def _batches(self, settings: dict[str, Any], seed: int) -> Any:
-        lesson, reader = self.lesson, sentence_runs.reader_of(self.backbone)
+        lesson, reader = self.lesson, self.backbone.family.sentence_reader(self.backbone)
         columns, text_ids, cut = encode_texts(reader, lesson.rows, self.sentences.max_length)
         if cut:
             limit = f"max_length {self.sentences.max_length}"
