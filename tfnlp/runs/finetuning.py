@@ -15,11 +15,12 @@ import tensorflow as tf
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
-from tfnlp.families.fitting import width
-from tfnlp.families.preparation import write_lines
+from tfnlp.families.sizes import width
+from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
+from tfnlp.runs.backbone import keep_backbone, load_backbone
 from tfnlp.runs.devices import check_batch, check_batch_memory, devices, shown_weights
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_examples import (
@@ -63,7 +64,7 @@ def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[A
         each; of "fill" those of pretraining.
     """
     if kind is Fill:
-        family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
+        family = next(f for f in FAMILIES.values() if isinstance(config, f.settings))
         return {**train_family(family, config), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
     single = is_single(config)
@@ -102,10 +103,9 @@ class Finetuning:
             self._folds = fold_numbers(kind, self.every, config.folds)
             self._divide(0)
         output = None if config.restart else config.output
-        self.backbone = task_folder.load_backbone(config.model, output)
-        self.fitting = self.backbone.family.fitting
+        self.backbone = load_backbone(config.model, output)
         # A family that can't be fine-tuned as a whole is used for features.
-        frozen = self.fitting.fine_tuned is None
+        frozen = not self.backbone.family.trains
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
             check_pack(config, self.backbone, self.features)
@@ -171,7 +171,7 @@ class Finetuning:
         results = ended_before(folder, task_folder.KEPT)
         if results is not None:
             return results
-        task_folder.keep_backbone(self.backbone, folder, model.features)
+        keep_backbone(self.backbone, folder, model.features)
         if words is not None:
             write_lines(os.path.join(folder, task_folder.WORDS), words)
         record_files(folder, task_folder.KEPT)
@@ -272,7 +272,7 @@ class Finetuning:
 
     def _words(self) -> list[str] | None:
         """Return the words that the task has embeddings for: they come twice or more."""
-        if not self.fitting.word_embeddings or not self.config.word_embeddings:
+        if not self.backbone.family.word_embeddings or not self.config.word_embeddings:
             return None
         counts = collections.Counter(
             word.lower()
