@@ -96,7 +96,7 @@ def test_tags_and_questions():
         ("classify", "tfds:tfnlp_none", FileNotFoundError, "tfnlp_none"),
         ("classify", "tfds:tfnlp_tags", ValueError, "tfnlp_tags.*'ner'"),
         ("classify", "tfds:tfnlp_bytes", ValueError, "tfds:tfnlp_bytes, example ."),
-        ("answer", "tfds:tfnlp_scores", ValueError, "example 0"),
+        ("answer", "tfds:tfnlp_scores", ValueError, "tfnlp_scores, question '0'"),
     ],
 )
 def test_what_is_wrong_is_named(task, source, error, message):
