@@ -10,10 +10,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.extras import needed
-from tfnlp.serving.action import Action, Field, Option, Row
+from tfnlp.serving.action import Action, Option, Row
 from tfnlp.serving.batching import Batcher, Closed, Overloaded
 from tfnlp.serving.module import ServedModule
 from tfnlp.settings.serve import ServeSettings
+from tfnlp.tasks.playground import Field
 
 PAGE = pathlib.Path(__file__).with_name("page")
 # The page asks no other host for anything, and no other page may hold it in a frame.
