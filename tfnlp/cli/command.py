@@ -60,7 +60,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tfnlp {__version__}")
-    parser.set_defaults(config_class=None)
+    parser.set_defaults(config_classes=())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS.values():
         module.add_to(commands)
@@ -103,7 +103,7 @@ def main(options: argparse.Namespace) -> int:
             if error.filename is None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left, at the end
             error = write_error(error.filename or "standard output", error)
-        said = with_flags(_one_line(error), options.config_class)
+        said = with_flags(_one_line(error), options.config_classes)
         print(f"tfnlp: error: {said}", file=sys.stderr)
         return 1
 

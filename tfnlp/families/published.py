@@ -54,7 +54,8 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     from tfnlp.checkpoints.keras_hub_families import counterpart
     from tfnlp.checkpoints.peft import CONFIG as ADAPTER
     from tfnlp.families import FAMILIES
-    from tfnlp.families.recognition import described, expected_models, family_of_files
+    from tfnlp.formats import Place, recognised
+    from tfnlp.formats.table import described, expected_models
 
     top = sorted(file for file in files if "/" not in file)
     if ADAPTER in top and "config.json" not in top:
@@ -69,15 +70,15 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     if config_path and (preset := preset_class(os.path.dirname(config_path))) is not None:
         counterpart(preset, name)  # raises an error for a model that tfnlp does not have
         return files
-    kind = config.get("model_type")
-    found = family_of_files(os.path.dirname(config_path), top, kind, FAMILIES)
+    place = Place("", os.path.dirname(config_path), tuple(top), FAMILIES)
+    found = recognised(place)
     if weights and found is not None:
         small = [file for file in top if _is_small(file)]
         small += fnmatch.filter(files, _POOLING)
         return [*small, *_parts(name, weights, top, path_of)]
     what = f"holds no weights that tfnlp reads, but {_listed(top)}"
-    if found is None and kind is not None:
-        what = described(name, top, kind)
+    if found is None and place.model_type is not None:
+        what = described(place)
     raise ValueError(f"{name} {what}; expected {expected_models(FAMILIES)}")
 
 

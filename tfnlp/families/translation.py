@@ -28,8 +28,6 @@ def translation_family(name: str, decoder: str, **own: Any) -> Family:
         evaluate=translation_use.evaluate,
         evaluation=translation_use.TRANSLATION_MEASURES,
         needs=translation_use.TRANSLATION_NEEDS,
-        export=translation_use.export,
-        exports=translation_use.TRANSLATION_EXPORTS,
         vectors=translation_use.vectors,
         sentences=translation_use.sentences,
         prediction=translation_use.TRANSLATION_PREDICTION,

@@ -33,7 +33,6 @@ from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
 from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.memory import check_batch_memory, shown_weights
-from tfnlp.runs.peft_export import base_name
 from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
@@ -285,7 +284,6 @@ class Finetuning:
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
         found = self.task.baselines(self.task.golds(self.dev))
         results["baseline"] = {name: dataclasses.asdict(b) for name, b in found.items()}
-        results["base"] = base_name(self.backbone)
         given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
         results.update(facts_of(self.backbone, *given))
         model.task, kept = self.task.settled(self.dev, predictions, metrics)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import FAMILIES
 from tfnlp.families.published import opened, opened_modules
-from tfnlp.families.recognition import load_pretrained
 from tfnlp.runs.engine import use_engine as use_engine
 from tfnlp.runs.pretraining import train_family
 from tfnlp.settings.tables import TASKS
@@ -17,8 +16,8 @@ from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
+    from tfnlp.formats import Module
     from tfnlp.hub import Inspection
-    from tfnlp.runs.module import Module
     from tfnlp.runs.search_index import Index
     from tfnlp.runs.task_run import TaskRun
 
@@ -60,8 +59,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
 
 def _load(path: str, dtype: str | None) -> Loaded:
     """Load a model from a path on this machine."""
-    from tfnlp.hub import saved_kind
-    from tfnlp.runs.module import Module
+    from tfnlp.families.recognition import read_model
     from tfnlp.runs.search_index import Index, is_index
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
@@ -71,9 +69,7 @@ def _load(path: str, dtype: str | None) -> Loaded:
             return Index(path)
         if is_task(path):
             return TaskRun(path, dtype)
-        if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(path) is None:
-            return Module(path)
-    return load_pretrained(path, dtype=dtype)
+    return read_model(path, dtype)
 
 
 def pretrain(

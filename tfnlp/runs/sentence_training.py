@@ -185,7 +185,7 @@ class SentenceTrainingRuns:
         from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
         from tfnlp.training import is_compiled
 
-        lesson, reader = self.lesson, sentence_runs.reader_of(self.backbone)
+        lesson, reader = self.lesson, self.backbone.family.sentence_reader(self.backbone)
         columns, text_ids, cut = encode_texts(reader, lesson.rows, self.sentences.max_length)
         if cut:
             limit = f"max_length {self.sentences.max_length}"

@@ -9,9 +9,6 @@ from typing import Any, ClassVar
 from tfnlp.settings.options import Settings, option
 from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, TEXT_HELP
 
-VECTOR_FILES = ("word2vec", "word2vec-binary", "fasttext", "glove")
-
-
 MODEL_HELP = (
     "a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP, what "
     "`tfnlp export` wrote, or a published name: hf://org/name[@revision], "
@@ -115,89 +112,6 @@ class EvaluateSettings(LabelSetSettings):
         "and a plot of BLEU by length",
         metavar="DIR",
     )  # fmt: skip
-
-
-@dataclasses.dataclass(kw_only=True)
-class ExportSettings(Settings):
-    """Arguments of `tfnlp export`, of `tfnlp.export` and of the `export` methods."""
-
-    output: str = option(
-        help="BERT, GPT: folder for the pair; others: the module, or the file of --format",
-        metavar="DIR",
-    )  # fmt: skip
-    seq_length: int | None = option(None, "BERT, GPT: length to pack to (default: 128)")
-    trainable: str | None = option(
-        None,
-        "ELMo: what users of the module train, the mixing scalars or all weights (default: mix)",
-        choices=("mix", "all"),
-    )  # fmt: skip
-    cache: str | None = option(
-        None, "ELMo: words, one a line, to compute the vectors of now", metavar="FILE"
-    )
-    l2: float | None = option(None, "ELMo: penalty of the squared mixing scalars (default: 0)")
-    format: str | None = option(
-        None,
-        "SavedModels, or the files that other libraries read: bilm-tf and AllenNLP of an ELMo, "
-        "Hugging Face of a BERT or GPT, PEFT of what was fine-tuned with --lora, "
-        "sentence-transformers of a BERT, or one --output file of word vectors (default: "
-        "savedmodel)",
-        choices=(
-            "savedmodel", "bilm", "huggingface", "peft", "sentence-transformers", *VECTOR_FILES
-        ),
-    )  # fmt: skip
-    combined: bool = option(
-        False, "BERT: write one module instead, of strings to the encoder's outputs"
-    )
-    fill: bool = option(
-        False, "BERT: write one module instead, of strings with [MASK] to the words there"
-    )
-    base: str | None = option(
-        None, "with --format peft: name or path of the model that the adapters belong to "
-        "(default: that which was fine-tuned)", metavar="NAME",
-    )  # fmt: skip
-    keep_adapters: bool = option(
-        False, "fine-tuned with --lora: keep the updates apart, which alone can then be trained"
-    )
-    sentences: bool = option(
-        False, "BERT, GPT: write one module instead, of strings to one vector each"
-    )
-    pooling: str | None = option(
-        None, "with --sentences: of the vectors of tokens (default: the model's, else mean)",
-        choices=("mean", "cls", "max", "last"),
-    )  # fmt: skip
-    top: int | None = option(
-        None, "BERT with --fill: guesses a mask; an index: texts (default: 5)", at_least=1
-    )
-    weights: str | None = option(
-        None,
-        "BERT, GPT, fine-tuned: store matrices so, for inference alone: the module can't be "
-        "trained then; says what is won and lost (default: float32)",
-        choices=("bfloat16", "int8"),
-    )  # fmt: skip
-    litert: str | None = option(
-        None,
-        "BERT, GPT, fine-tuned: write a graph of ids for LiteRT too (BERT, GPT: of --seq-length): "
-        "a .tflite file, or a folder with it, the vocabulary, the labels and an example",
-        metavar="PATH",
-    )  # fmt: skip
-    onnx: str | None = option(
-        None, "the same for ONNX Runtime, of any length: a .onnx file, or a folder",
-        metavar="PATH",
-    )  # fmt: skip
-    beams: int | None = option(
-        None, "translation: hypotheses kept at a time (default: 4)", at_least=1
-    )
-    length_penalty: float | None = option(
-        None, "translation: above 0 it favours long ones (default: 0.6)"
-    )
-    combiner: str | None = option(
-        None, "word vectors: how those of a text's words are combined (default: sqrtn)",
-        choices=("sqrtn", "mean", "sum"),
-    )  # fmt: skip
-    oov_buckets: int | None = option(None, "word vectors: rows for unseen words (default: 1)")
-    lowercase: bool = option(False, "word vectors: the module lower-cases its texts")
-    strip_punctuation: bool = option(False, "word vectors: the module leaves punctuation out")
-    overwrite: bool = option(False, "replace an earlier export")
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -17,18 +17,28 @@ class Module:
 
     Args:
         path: Folder, archive or address of a SavedModel.
+        kind: What it is, see `tfnlp.hub.saved_kind`; None if that is not known.
 
     Attributes:
-        path: As given.
+        path, kind: As given.
         module: What `tf.saved_model.load` returns.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+    title = "an exported module"
+
+    def __init__(self, path: str | os.PathLike[str], kind: str | None = None) -> None:
+        self.path, self.kind = os.fspath(path), kind
         self.module = load_module(path)
 
     def __repr__(self) -> str:
         return f"Module({self.path!r})"
+
+    def export(self, directory: str | os.PathLike[str], **settings: Any) -> None:
+        """Raise ValueError: a module is written of the model that it was made from."""
+        raise ValueError(
+            f"{self.path} is an exported module: it can be called; give the run or checkpoint that "
+            "it was made from"
+        )
 
     def __call__(self, inputs: Any = None, **named: Any) -> Any:
         """Call the module; what is no tensor becomes one, and a string is one text.
