@@ -113,6 +113,11 @@ def test_fine_tuned_model(task, tmp_path):
     assert sum(found[0]["probabilities"].values()) == pytest.approx(1, abs=1e-6)
     page = task.report(tmp_path / "page")
     assert "accuracy" in open(page, encoding="utf-8").read()
+    module = tfnlp.load(task.export(tmp_path / "module")["module"])
+    labels = module(text=["a good book", "a bad one"])["label"].numpy()
+    assert [label.decode() for label in labels] == [p["label"] for p in found]
+    with pytest.raises(ValueError, match="does not take these inputs"):
+        module(3)
     loaded = tfnlp.load(task.path)
     assert loaded.predict(["a good book", "a bad one"]) == found
 

@@ -38,6 +38,7 @@ from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
+from tfnlp.models.task_heads import HEADS
 from tfnlp.text import gpt_tokenizer
 from tfnlp.text.task_readers import GPTReader
 
@@ -95,7 +96,7 @@ def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> Fine
     tokenizer_path = find_weights(path).parent / NAME
     ends = _ends(tokenizer_path)
     if ends is None:
-        if found.output in ("tag", "span"):
+        if HEADS[found.output].of_tokens:
             raise ValueError(
                 f"{path} reads texts without a token before them, which tfnlp's {architecture} "
                 "needs; only classes and scores of whole texts can be read so"

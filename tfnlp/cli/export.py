@@ -7,6 +7,8 @@ from typing import Any
 from tfnlp.cli.options import add_command, add_options, config_of
 from tfnlp.settings.formats import FORMAT_SETTINGS, ExportSettings, FormatSettings
 
+READS_MODEL = True  # the one that it is given, and writes nothing to it
+
 
 def add_to(commands: Any) -> None:
     """Add the sub-command: what every format takes, then what only some take."""

@@ -1,4 +1,7 @@
-"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect."""
+"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect.
+
+Each imports what it needs when it is called: the engine must be chosen before Keras is imported.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.families import FAMILIES
-from tfnlp.families.published import opened, opened_modules
-from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.runs.pretraining import train_family
-from tfnlp.settings.tables import TASKS
+from tfnlp.runs.engine import use_engine
+from tfnlp.settings.tables import FAMILIES, TASKS
 from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
         ValueError: for anything else; says what it is and what was expected.
         OSError: if a published model can't be downloaded.
     """
+    from tfnlp.families.published import opened
+
     path = os.fspath(path)
     with opened(path) as place:
         loaded = _load(place.folder, dtype)
@@ -104,7 +106,12 @@ def pretrain(
         raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
     given = {name: value for name, value in given.items() if value is not None}
-    results = train_family(FAMILIES[family], FAMILIES[family].config.make(**given))
+    config = FAMILIES[family][0].make(**given)
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.families import FAMILIES as MODELS
+    from tfnlp.runs.pretraining import train_family
+
+    results = train_family(MODELS[family], config)
     loaded = load(given["output"])
     loaded.results = results
     return loaded
@@ -126,7 +133,7 @@ def finetune(
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
             table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See
-            `tfnlp.data.examples_of`; of "fill" text.
+            `tfnlp.tasks.Task.read`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
@@ -249,6 +256,7 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
         an `Inspection` for each module; printed it says what the module takes and returns and how
         to call it.
     """
+    from tfnlp.families.published import opened_modules
     from tfnlp.hub import inspect as inspect_module
 
     with opened_modules(os.fspath(path)) as folders:

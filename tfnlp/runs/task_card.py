@@ -12,6 +12,7 @@ from tfnlp.families.cards import base_of, shown_name
 if TYPE_CHECKING:
     from tfnlp.runs.task_run import TaskRun
 
+
 _MANY = 20  # labels that are listed
 
 
