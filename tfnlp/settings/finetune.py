@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import Settings, option, redefine
+from tfnlp.settings.options import FIRST, Settings, option, redefine
 from tfnlp.settings.training import (
     DeviceSettings,
     OutputSettings,
@@ -60,32 +60,32 @@ class FinetuneSettings(
     )  # fmt: skip
     dev: Any = option(
         None, "examples to measure on (default: a share of those to learn from)",
-        metavar="FILE", group="changed first",
+        metavar="FILE", group=FIRST,
     )  # fmt: skip
     epochs: float | None = option(
-        None, "times through the data (default: 3; features 6)", above=0, group="changed first"
+        None, "times through the data (default: 3; features 6)", above=0, group=FIRST
     )
-    batch_size: int = option(32, "examples an update", at_least=1, group="changed first")
+    batch_size: int = option(32, "examples an update", at_least=1, group=FIRST)
     accumulation: int | None = option(
         None,
         "micro-batches an update, each of similar lengths (default: on a CPU up to 4, of 8 "
         "examples or more; otherwise 1)",
-        at_least=1, group="changed first",
+        at_least=1, group=FIRST,
     )  # fmt: skip
     learning_rate: float | None = option(
         None,
         "peak (default: BERT 3e-5, GPT 6.25e-5, of smaller models more: times "
         "12 x 768 / (layers x width), up to 3e-4 and 5e-4; with `lora` or `train_weights` ten "
         "times that, up to 2e-3; features 2e-3)",
-        above=0, group="changed first",
+        above=0, group=FIRST,
     )  # fmt: skip
-    max_length: int = option(128, "longest sequence, in pieces", group="changed first")
+    max_length: int = option(128, "longest sequence, in pieces", group=FIRST)
     pack: bool = option(
         False,
         "classify, labels, similarity, tag: train on rows of MAX_LENGTH pieces with several "
         "examples that do not see each other; an update has as many rows as hold about BATCH_SIZE "
         "examples",
-        group="changed first",
+        group=FIRST,
     )  # fmt: skip
     held_out: float = option(
         0.1, "without dev examples: share of the others that is held out",
