@@ -21,6 +21,7 @@ from tfnlp.checksums import check_files, checksums
 from tfnlp.data.rows import is_text, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
+from tfnlp.formats import export
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -152,8 +153,6 @@ class Index:
             ValueError: for a model without a network of tokens.
             OSError: if it can't be written, or is there already without `overwrite`.
         """
-        from tfnlp.formats import export
-
         given = {"top": top, "overwrite": overwrite, **settings}
         return export(self, directory, given, card=None)
 

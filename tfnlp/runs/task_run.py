@@ -12,6 +12,7 @@ from tfnlp.data import TaskExample
 from tfnlp.data.rows import files_of, held, is_text, rows_of
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
+from tfnlp.formats import export
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
 from tfnlp.runs.report.page import check_packages, write_report
@@ -309,8 +310,6 @@ class TaskRun:
                 can't be such a graph.
             ImportError: for `onnx` without tf2onnx.
         """
-        from tfnlp.formats import export
-
         given = {"overwrite": overwrite, "format": format, **settings}
         return export(self, directory, given, card_of_task(self))
 
