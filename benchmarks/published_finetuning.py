@@ -141,7 +141,8 @@ def pair(name, seed, model, args, folder):
 def recipe(told):
     """The numbers that `tfnlp finetune` has for the model."""
     from tfnlp.runs import task_folder
-    from tfnlp.runs.finetune_config import TASKS, settings_of
+    from tfnlp.runs.finetune_settings import settings_of
+    from tfnlp.settings.tables import TASKS
 
     config = TASKS[told["task"]][0].make(output="", model=told["model"], train="")
     numbers = settings_of(config, task_folder.load_backbone(told["model"]), None)

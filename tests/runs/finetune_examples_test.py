@@ -3,8 +3,8 @@
 import pathlib
 
 from tfnlp.data import TaggedSentence, TaskExample
-from tfnlp.families.use_config import ColumnConfig
 from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
+from tfnlp.settings.use import ColumnSettings
 from tfnlp.tasks import TaskSpec
 
 
@@ -16,11 +16,13 @@ def test_rows_that_are_left_out(tmp_path, capsys):
     path = tmp_path / "snli.jsonl"
     row = '{"premise": "a", "hypothesis": "b", "gold_label": "%s"}\n'
     path.write_text(row % "yes" + row % "-" + "{}\n" + row % "no")
-    assert len(read_data("classify", path, ColumnConfig(skip_bad_rows=True), "train").examples) == 2
+    assert (
+        len(read_data("classify", path, ColumnSettings(skip_bad_rows=True), "train").examples) == 2
+    )
     said = capsys.readouterr().err
     assert said.startswith(f"{path}: 2 of 4 rows left out") and f"{path}, line 2" in said
     rows = [("a", "yes"), ("", "no")]
-    read_data("classify", rows, ColumnConfig(skip_bad_rows=True), "train")
+    read_data("classify", rows, ColumnSettings(skip_bad_rows=True), "train")
     assert capsys.readouterr().err.startswith("rows: 1 of 2 rows left out")
 
 

@@ -11,7 +11,7 @@ from tests.training.toy import two_replicas
 from tfnlp import training
 from tfnlp.data import TaggedSentence, TaskExample
 from tfnlp.runs.class_weights import balanced, loss_settings
-from tfnlp.runs.finetune_config import FinetuneConfig
+from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.tasks import FineTuning, TaskSpec
 
 LOGITS = np.array(
@@ -104,7 +104,7 @@ def test_balanced_weights_are_those_of_scikit_learn():
 
 
 def config(**more):
-    return FinetuneConfig.make(model="m", train="t", output="o", **more)
+    return FinetuneSettings.make(model="m", train="t", output="o", **more)
 
 
 def test_weights_are_given_as_text_or_as_a_dict():

@@ -4,7 +4,8 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
+from tfnlp.settings.finetune import EMBED, FILL
+from tfnlp.settings.tables import TASKS
 
 
 def add_to(commands: Any) -> None:

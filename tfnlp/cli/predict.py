@@ -10,11 +10,10 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.precision import check_precision
 from tfnlp.families.preparation import write_lines
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import SearchConfig
 from tfnlp.runs.finetune_examples import say, shown_source
-from tfnlp.runs.task_config import PredictTask
 from tfnlp.runs.task_examples import examples_of_texts, shown, takes, texts_of
 from tfnlp.runs.task_folder import is_task
+from tfnlp.settings.use import PredictTask, SearchSettings
 
 _TASK, _SEARCH = "task", "search"
 
@@ -32,7 +31,7 @@ def add_to(commands: Any) -> None:
         add_bf16(add_command(models, name, prediction.summary, prediction.config))
     summary = "Labels, scores, tags or answers of a fine-tuned model."
     add_bf16(add_command(models, _TASK, summary, PredictTask))
-    add_command(models, _SEARCH, "Texts of an index by their meaning.", SearchConfig)
+    add_command(models, _SEARCH, "Texts of an index by their meaning.", SearchSettings)
 
 
 def _predictions() -> dict[str, Any]:
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
         print(piece, end="", flush=True)
 
 
-def _search(config: SearchConfig) -> None:
+def _search(config: SearchSettings) -> None:
     from tfnlp.runs.search_index import Index, is_index
 
     if not is_index(config.index):

@@ -1,30 +1,16 @@
 """`tfnlp vocab`: build a WordPiece vocabulary from text."""
 
 import argparse
-import dataclasses
 import os
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.configs import Config, option
-from tfnlp.families.config import LAYOUT_HELP, LAYOUTS, TEXT_HELP
-
-
-@dataclasses.dataclass(kw_only=True)
-class VocabConfig(Config):
-    """Arguments of `tfnlp vocab`."""
-
-    text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE")
-    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
-    output: str = option(help="vocabulary file to write", metavar="FILE")
-    size: int = option(8000, "number of tokens", at_least=1)
-    cased: bool = option(False, "keep case and accents")
-    min_frequency: int = option(2, "rarer pairs aren't merged", at_least=1)
+from tfnlp.settings.vocab import VocabSettings
 
 
 def add_to(commands: Any) -> None:
     """Add the sub-command."""
-    add_command(commands, "vocab", "Build a WordPiece vocabulary from text.", VocabConfig)
+    add_command(commands, "vocab", "Build a WordPiece vocabulary from text.", VocabSettings)
 
 
 def run(options: argparse.Namespace) -> None:

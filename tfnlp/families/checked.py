@@ -10,9 +10,9 @@ import typing
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
-from tfnlp.configs import element_type
-from tfnlp.families.config import MOST_LAYERS
 from tfnlp.files import folder_size
+from tfnlp.settings.options import element_type
+from tfnlp.settings.sizes import MOST_LAYERS
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")

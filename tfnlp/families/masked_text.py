@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families import masked_measures
-from tfnlp.families.config import check_length, transformer_sizes
 from tfnlp.families.examples import check_same_vocabulary, training_documents
 from tfnlp.families.packing import check_pack
 from tfnlp.families.preparation import (
@@ -16,6 +15,7 @@ from tfnlp.families.preparation import (
     sentences,
     tokenized_once,
 )
+from tfnlp.families.starts import check_length, transformer_sizes
 from tfnlp.families.subwords import Subwords
 from tfnlp.files import local_copy
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
-from tfnlp.families.use_config import chosen
+from tfnlp.families.export_checks import chosen
 
 if TYPE_CHECKING:
     import numpy as np

@@ -28,17 +28,17 @@ from tfnlp.data.labelled.texts import read_texts
 from tfnlp.extras import needed
 from tfnlp.families.precision import check_precision
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
 from tfnlp.locks import PREFIX as LOCK
 from tfnlp.locks import locked
 from tfnlp.runs.embedding_output import check_free, kind_of, outputs, write_output
 from tfnlp.runs.search_index import faiss
+from tfnlp.settings.use import EmbedSettings
 
 _PART = 16_384  # texts
 
 
-def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]:
+def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, Any]:
     """Write a vector for each text; a call that was stopped goes on after its last whole part.
 
     Returns:
@@ -77,7 +77,7 @@ def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]
     return {"texts": count, "size": size, "files": files}
 
 
-def _check_options(config: EmbedConfig, kind: str) -> None:
+def _check_options(config: EmbedSettings, kind: str) -> None:
     """Refuse options that do not fit the output or each other."""
     in_memory = not isinstance(config.model, str)
     if kind == "" and config.raw:
@@ -98,7 +98,7 @@ def _check_options(config: EmbedConfig, kind: str) -> None:
         raise ValueError("workers of a pipeline load the model; give its path as `model`")
 
 
-def _settings(config: EmbedConfig) -> dict[str, Any]:
+def _settings(config: EmbedSettings) -> dict[str, Any]:
     """Return the arguments of `Family.sentence_function`."""
     indexed = kind_of(config.output) == ""
     return {
@@ -109,7 +109,7 @@ def _settings(config: EmbedConfig) -> dict[str, Any]:
     }
 
 
-def _of_index(config: EmbedConfig) -> dict[str, Any]:
+def _of_index(config: EmbedSettings) -> dict[str, Any]:
     model = config.model
     if isinstance(model, str) and os.path.exists(model):
         model = os.path.abspath(model)
@@ -133,7 +133,7 @@ def _kept_with_parts(folder: str) -> Iterator[None]:
 
 
 def _write_parts(
-    config: EmbedConfig, texts: Iterator[str], folder: str, dtype: str | None
+    config: EmbedSettings, texts: Iterator[str], folder: str, dtype: str | None
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
     vectors = sentence_function(config.model, _settings(config), dtype)
@@ -168,7 +168,7 @@ def part_path(folder: str, number: int) -> str:
     return os.path.join(folder, f"{number:06d}.npy")
 
 
-def _facts(config: EmbedConfig, paths: list[str]) -> dict[str, Any]:
+def _facts(config: EmbedSettings, paths: list[str]) -> dict[str, Any]:
     """Return what tells other texts and another model from these, as JSON."""
     facts = {"text": config.text, "part": _PART}
     if isinstance(config.model, str):

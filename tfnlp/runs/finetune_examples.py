@@ -80,7 +80,7 @@ def _listed(labels: list[str]) -> str:
 
 
 def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
-    """Return the examples of a `FinetuneConfig`: those to learn from and those to measure on.
+    """Return the examples of a `FinetuneSettings`: those to learn from and those to measure on.
 
     With folds all are in the first part. The third is the config, with the columns that the first
     were read from.

@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from tfnlp.families.fitting import max_positions
-from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.finetune_examples import perfect_prediction
+from tfnlp.settings.finetune import FinetuneSettings
 
 # Factors of the learning rate of a CRF's scores. Adam moves a weight by about the rate in a step:
 # those of encoders, 3e-5 to 3e-4, would leave the scores near 0.
@@ -13,7 +13,7 @@ _CRF_RATES = {False: 100.0, True: 10.0}  # of a network on features: True
 
 
 def spec_of(
-    task: str, config: FinetuneConfig, backbone: Any, features: str | None, train: list[Any]
+    task: str, config: FinetuneSettings, backbone: Any, features: str | None, train: list[Any]
 ) -> Any:
     """Return the `TaskSpec` of training examples."""
     from tfnlp.tasks import TaskSpec
@@ -47,7 +47,7 @@ def spec_of(
     return TaskSpec(task, **arguments)
 
 
-def max_length_of(config: FinetuneConfig, backbone: Any, default: int | None = None) -> int:
+def max_length_of(config: FinetuneSettings, backbone: Any, default: int | None = None) -> int:
     """Return the longest sequence that a run reads; a default does not forbid a small model."""
     positions = max_positions(backbone)
     if "max_length" not in config.given:
@@ -61,7 +61,7 @@ def max_length_of(config: FinetuneConfig, backbone: Any, default: int | None = N
     return config.max_length
 
 
-def check_pack(task: str, config: FinetuneConfig, backbone: Any, features: str | None) -> None:
+def check_pack(task: str, config: FinetuneSettings, backbone: Any, features: str | None) -> None:
     """Check that a task can be learnt from rows of several examples."""
     from tfnlp.models.bert_tasks import PACKED_OUTPUTS
     from tfnlp.tasks.task_spec import OUTPUTS
@@ -84,7 +84,7 @@ def check_pack(task: str, config: FinetuneConfig, backbone: Any, features: str |
         )
 
 
-def metric_of(config: FinetuneConfig, spec: Any, dev: list[Any]) -> str:
+def metric_of(config: FinetuneSettings, spec: Any, dev: list[Any]) -> str:
     """Return the measure that picks the best checkpoint."""
     from tfnlp.tasks.scoring import main_metric, score
 

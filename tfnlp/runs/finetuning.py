@@ -19,7 +19,6 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.finetune_config import EMBED, FEATURES, FILL, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
     golds_of,
@@ -30,6 +29,7 @@ from tfnlp.runs.finetune_examples import (
     shown_source,
 )
 from tfnlp.runs.finetune_record import begin, ended_before, run_config, shown_results, write_results
+from tfnlp.runs.finetune_settings import settings_of
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
 from tfnlp.runs.folds import fold_numbers
@@ -41,9 +41,10 @@ from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
+from tfnlp.settings.finetune import EMBED, FEATURES, FILL, FinetuneSettings
 
 
-def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
+def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], list[Any]]:
     """Train each combination of features and seed that a config asks for.
 
     Returns:
@@ -80,7 +81,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
 class Finetuning:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
+    def __init__(self, task: str, config: FinetuneSettings, strategy: Any) -> None:
         self.task, self.config, self.strategy = task, config, strategy
         check_teacher(config)
         if not config.pack:

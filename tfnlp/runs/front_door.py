@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.configs import default_of, is_required
 from tfnlp.families import FAMILIES
 from tfnlp.families.published import opened, opened_modules
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import EmbedConfig
 from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
 from tfnlp.runs.pretraining import train_family
+from tfnlp.settings.finetune import EMBED, FILL
+from tfnlp.settings.tables import TASKS
+from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
@@ -91,7 +90,7 @@ def pretrain(
             sentences) or of dicts; a pandas frame; a `tf.data.Dataset`. Of models that translate a
             list of pairs, or `source=` and `target=` files.
         output: The run's folder. The same call again resumes a run that was stopped.
-        settings: The fields of the family's config (`tfnlp.settings(family)` lists them), such as
+        settings: The fields of the family's settings (`tfnlp.settings(family)` lists them), such as
             `size`, `steps`, `batch_size`, `learning_rate`, `valid`.
 
     Returns:
@@ -130,7 +129,7 @@ def finetune(
             pandas frame; a `tf.data.Dataset`. See `tfnlp.data.examples_of`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
-        settings: The fields of the task's config (`tfnlp.settings(task)` lists them), such as
+        settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
             `epochs`, `learning_rate`, `features`, `seeds`, `folds`, `search`.
 
     Returns:
@@ -232,7 +231,7 @@ def embed(
 
     paths = [os.fspath(path) for path in (input if isinstance(input, list) else [input])]
     given = {"model": model, "input": paths, "output": os.fspath(output), **settings}
-    return embed_files(EmbedConfig.make(**given), dtype)
+    return embed_files(EmbedSettings.make(**given), dtype)
 
 
 def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
@@ -250,23 +249,3 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
 
     with opened_modules(os.fspath(path)) as folders:
         return [inspect_module(folder) for folder in folders]
-
-
-def settings(name: str) -> dict[str, str]:
-    """Return the settings of a family or a task: each name with its default and its meaning.
-
-    Args:
-        name: A family of `tfnlp.pretrain` or a task of `tfnlp.finetune`.
-
-    Raises:
-        ValueError: for another name.
-    """
-    configs = {n: family.config for n, family in FAMILIES.items()}
-    configs.update({n: config for n, (config, _) in TASKS.items()})
-    if name not in configs:
-        raise ValueError(f"name={name!r} must be one of {', '.join(configs)}")
-    found = {}
-    for field in dataclasses.fields(configs[name]):
-        default = "required" if is_required(field) else f"default {default_of(field)!r}"
-        found[field.name] = f"{field.metadata['help']} ({default})"
-    return found

@@ -158,7 +158,7 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
 
 
 def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
-    """Return the `Trainer` that a `TrainingConfig` describes."""
+    """Return the `Trainer` that a `TrainingSettings` describes."""
     from tfnlp import training
 
     warmup = int(config.warmup * config.steps)

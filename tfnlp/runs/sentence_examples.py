@@ -6,7 +6,6 @@ from typing import Any
 
 from tfnlp.runs.finetune_examples import shown_source
 
-OBJECTIVES = ("ranking", "cosine", "softmax", "simcse")
 _KINDS = {"number": "rated pairs", "class": "pairs with a class", None: "texts without labels"}
 
 

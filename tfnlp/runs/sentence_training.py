@@ -27,7 +27,6 @@ from tfnlp.families.sentences import pooled_of
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
-from tfnlp.runs.finetune_config import SentenceConfig, settings_of
 from tfnlp.runs.finetune_examples import read_parts, say, shown_source
 from tfnlp.runs.finetune_record import (
     begin,
@@ -36,10 +35,12 @@ from tfnlp.runs.finetune_record import (
     training_sections,
     write_results,
 )
+from tfnlp.runs.finetune_settings import settings_of
 from tfnlp.runs.finetune_spec import max_length_of
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.sentence_examples import check_alike, lesson_of
+from tfnlp.settings.finetune import SentenceFinetuneSettings
 
 _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 
@@ -47,7 +48,7 @@ _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 class SentenceTrainingRuns:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, config: SentenceConfig, strategy: Any) -> None:
+    def __init__(self, config: SentenceFinetuneSettings, strategy: Any) -> None:
         from tfnlp.tasks.sentence_scores import main_sentence_metric
 
         self.config, self.strategy, self.features = config, strategy, None

@@ -14,9 +14,9 @@ from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_s
 from tfnlp.runs.peft_export import export_adapters
 from tfnlp.runs.task_card import card_of_task
 from tfnlp.runs.task_checkpoint import refitted, save_checkpoint
-from tfnlp.runs.task_config import EvaluateTask, PredictTask
 from tfnlp.runs.task_examples import examples_of_texts, shown_in_report, texts_of
 from tfnlp.runs.task_export import check_tags_alone, export_task
+from tfnlp.settings.use import EvaluateTask, PredictTask
 
 _PART = 8192  # examples that are predicted at once
 
@@ -164,7 +164,7 @@ class TaskRun:
         return self.read(rows, config, "rows", labelled=False)
 
     def with_columns(self, config: Any) -> Any:
-        """Return a `ColumnConfig` with the columns that the run was trained with as defaults."""
+        """Return a `ColumnSettings` with the columns that the run was trained with as defaults."""
         kept, changes = self.config["columns"], {}
         if not (config.label or config.label_columns):
             changes = {"label": kept["label"], "label_columns": kept.get("label_columns")}

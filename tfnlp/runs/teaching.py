@@ -10,13 +10,13 @@ import numpy as np
 from tfnlp.families.distillation import check_without_teacher, weights_checksum
 from tfnlp.families.preparation import same_folder
 from tfnlp.files import written_whole
-from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
+from tfnlp.settings.finetune import FinetuneSettings
 
 
-def check_teacher(config: FinetuneConfig) -> None:
+def check_teacher(config: FinetuneSettings) -> None:
     """Check the arguments about the teacher."""
     check_without_teacher(config, ("distillation_weight", "temperature", "unlabelled"))
     path = getattr(config.teacher, "path", config.teacher)
@@ -32,7 +32,7 @@ class Teaching:
         examples: Those with labels and then those without, which have some label in its place.
     """
 
-    def __init__(self, config: FinetuneConfig, spec: Any, train: list[Any]) -> None:
+    def __init__(self, config: FinetuneSettings, spec: Any, train: list[Any]) -> None:
         self._config, self._labelled = config, len(train)
         self._teacher = _loaded(config, spec.task)
         self.spec = self._fitted(spec, train)
@@ -141,7 +141,7 @@ def forget(folder: str) -> None:
         os.remove(path)
 
 
-def _loaded(config: FinetuneConfig, task: str) -> Any:
+def _loaded(config: FinetuneSettings, task: str) -> Any:
     if isinstance(config.teacher, TaskRun):
         return config.teacher
     try:

@@ -1,4 +1,4 @@
-"""Arguments of evaluation and export, as config dataclasses.
+"""Settings of what is done with a model: measure it, export it, predict, embed, search.
 
 Those that only some families take have no default here: each family states its own.
 """
@@ -6,10 +6,12 @@ Those that only some families take have no default here: each family states its 
 import dataclasses
 from typing import Any
 
-from tfnlp.configs import Config, option
-from tfnlp.families.config import LAYOUT_HELP, LAYOUTS, TEXT_HELP
+from tfnlp.settings.options import Settings, option
+from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, TEXT_HELP
 
 VECTOR_FILES = ("word2vec", "word2vec-binary", "fasttext", "glove")
+
+
 MODEL_HELP = (
     "a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP, what "
     "`tfnlp export` wrote, or a published name: hf://org/name[@revision], "
@@ -18,14 +20,14 @@ MODEL_HELP = (
 
 
 @dataclasses.dataclass(kw_only=True)
-class ModelConfig(Config):
+class ModelSettings(Settings):
     """The model that a command works with."""
 
     model: Any = option(help=MODEL_HELP, metavar="DIR")
 
 
 @dataclasses.dataclass(kw_only=True)
-class ColumnConfig(Config):
+class ColumnSettings(Settings):
     """Where the texts and labels of labelled examples stand."""
 
     text_columns: list[str] | None = option(
@@ -47,7 +49,7 @@ class ColumnConfig(Config):
 
 
 @dataclasses.dataclass(kw_only=True)
-class EvaluateConfig(ColumnConfig):
+class EvaluateSettings(ColumnSettings):
     """Arguments of `tfnlp evaluate` and of the `evaluate` methods."""
 
     text: Any = option(None, TEXT_HELP, flag="--input", metavar="FILE")
@@ -95,7 +97,7 @@ class EvaluateConfig(ColumnConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
-class ExportConfig(Config):
+class ExportSettings(Settings):
     """Arguments of `tfnlp export`, of `tfnlp.export` and of the `export` methods."""
 
     output: str = option(
@@ -178,7 +180,7 @@ class ExportConfig(Config):
 
 
 @dataclasses.dataclass(kw_only=True)
-class EmbedConfig(ModelConfig):
+class EmbedSettings(ModelSettings):
     """Arguments of `tfnlp embed` and of `tfnlp.embed`."""
 
     input: Any = option(
@@ -219,7 +221,7 @@ class EmbedConfig(ModelConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
-class SearchConfig(Config):
+class SearchSettings(Settings):
     """Arguments of `tfnlp predict search`."""
 
     index: str = option(
@@ -234,26 +236,30 @@ class SearchConfig(Config):
     json: bool = option(False, "print JSON lines")
 
 
-def chosen(config: Config, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the arguments of `names` that have a value, as keywords."""
-    values = {name: getattr(config, name) for name in names}
-    return {
-        name: value for name, value in values.items() if value is not None and value is not False
-    }
+@dataclasses.dataclass(kw_only=True)
+class EvaluateTask(ColumnSettings):
+    """Arguments of `TaskRun.evaluate`."""
+
+    data: Any = option(help="labelled examples", flag="--input", metavar="FILE")
+    batch_size: int = option(
+        32, "examples at a time; of short ones more, of as many tokens", at_least=1
+    )
+    report: str | None = option(None, "write a page of measures and errors there", metavar="DIR")
 
 
-def check_format(config: ExportConfig, others: tuple[str, ...], title: str) -> str:
-    """Return the format, "savedmodel" by default."""
-    chosen_format = config.format or "savedmodel"
-    if chosen_format not in ("savedmodel", *others):
-        *first, last = ("savedmodel", *others)
-        raise ValueError(
-            f"`format` {chosen_format} is not for {title}; choose {', '.join(first)} or {last}"
-        )
-    return chosen_format
+@dataclasses.dataclass(kw_only=True)
+class PredictTask(ModelSettings, ColumnSettings):
+    """Arguments of `tfnlp predict task`."""
 
-
-def only_savedmodel(config: ExportConfig, names: tuple[str, ...]) -> None:
-    """Refuse arguments that only SavedModels have."""
-    for name in chosen(config, names):
-        raise ValueError(f"`{name}` is for a SavedModel, not for `format` {config.format}")
+    text: list[str] = option(
+        [],
+        "a text; of pairs two texts, a question and a document, or a text and its choices. None: "
+        "an example a line from stdin, its texts between tabs",
+        positional=True,
+    )  # fmt: skip
+    input: Any = option(None, "files as for training; labels may be missing", metavar="FILE")
+    output: str | None = option(None, "write them here, as JSON lines", metavar="FILE")
+    json: bool = option(False, "print JSON lines")
+    batch_size: int = option(
+        32, "examples at a time; of short ones more, of as many tokens", at_least=1
+    )

@@ -1,9 +1,9 @@
-"""Arguments of `tfnlp examples`."""
+"""Settings of `tfnlp examples`."""
 
 import dataclasses
 
-from tfnlp.configs import option, redefine
-from tfnlp.families.config import TextConfig
+from tfnlp.settings.options import option, redefine
+from tfnlp.settings.text import TextSettings
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -15,7 +15,7 @@ from tfnlp.families.config import TextConfig
         "help": "vocabulary (byte pairs: a folder); built from --input if absent, by one process"
     },
 )
-class ExamplesConfig(TextConfig):
+class ExamplesSettings(TextSettings):
     """Raw text to shards of training examples, by an Apache Beam pipeline."""
 
     vocab_size: int = option(8000, "size of the vocabulary if it is built", group="text")
@@ -34,21 +34,21 @@ class ExamplesConfig(TextConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
-class CasedExamplesConfig(ExamplesConfig):
+class CasedExamplesSettings(ExamplesSettings):
     """Windows of sentences; masks are drawn when they are read."""
 
     cased: bool = option(False, "keep case and accents", group="text")
 
 
 @dataclasses.dataclass(kw_only=True)
-class PairExamplesConfig(CasedExamplesConfig):
+class PairExamplesSettings(CasedExamplesSettings):
     """Pairs of segments; masks are drawn when they are read."""
 
     short_seq_prob: float = option(0.1, "share of shorter pairs", group="text")
 
 
 @dataclasses.dataclass(kw_only=True)
-class GPTExamplesConfig(ExamplesConfig):
+class GPTExamplesSettings(ExamplesSettings):
     """Windows of text."""
 
     bpe: str = option(

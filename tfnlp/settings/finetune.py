@@ -1,18 +1,25 @@
-"""Arguments of fine-tuning: a config dataclass a task, and numbers that depend on the model."""
+"""Settings of fine-tuning: a class a task."""
 
 import dataclasses
 from typing import Any
 
-from tfnlp.configs import Config, option, redefine
-from tfnlp.families.bert import FillConfig
-from tfnlp.families.config import DeviceConfig, OutputConfig, RematConfig, TokenBatchConfig
-from tfnlp.families.defaults import FEW_WEIGHTS, depth, learning_rate
-from tfnlp.families.fitting import width
-from tfnlp.families.precision import PrecisionConfig
-from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
-from tfnlp.runs.sentence_examples import OBJECTIVES
+from tfnlp.settings.bert import BertSettings
+from tfnlp.settings.options import option, redefine
+from tfnlp.settings.sizes import CHANGED_SIZES
+from tfnlp.settings.training import (
+    DeviceSettings,
+    OutputSettings,
+    PrecisionSettings,
+    RematSettings,
+    TokenBatchSettings,
+)
+from tfnlp.settings.use import MODEL_HELP, ColumnSettings
+
+OBJECTIVES = ("ranking", "cosine", "softmax", "simcse")
+
 
 MATRICES = ("query", "key", "value", "attention_output", "intermediate", "output")
+
 
 FEATURES = (
     "embeddings",
@@ -22,6 +29,8 @@ FEATURES = (
     "concat-last-four",
     "sum-all",
 )  # rows of table 7 of the BERT paper; a test compares them with those of tfnlp.models
+
+
 WORDS_ALONE = "words"
 
 
@@ -34,8 +43,13 @@ WORDS_ALONE = "words"
     separator={"hidden": True},
     strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
 )
-class FinetuneConfig(
-    PrecisionConfig, DeviceConfig, RematConfig, ColumnConfig, TokenBatchConfig, OutputConfig
+class FinetuneSettings(
+    PrecisionSettings,
+    DeviceSettings,
+    RematSettings,
+    ColumnSettings,
+    TokenBatchSettings,
+    OutputSettings,
 ):
     """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
 
@@ -230,12 +244,12 @@ class FinetuneConfig(
     separator={"hidden": False},
     label={"help": "name or number of a column of lists, or of names with a separator"},
 )
-class LabelsConfig(FinetuneConfig):
+class LabelsSettings(FinetuneSettings):
     """Any number of labels for a text or a pair of texts."""
 
 
 @dataclasses.dataclass(kw_only=True)
-class TagConfig(FinetuneConfig):
+class TagSettings(FinetuneSettings):
     """A tag for each word: parts of speech, entities."""
 
     crf: bool = option(
@@ -248,7 +262,7 @@ class TagConfig(FinetuneConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
-class RolesConfig(TagConfig):
+class RolesSettings(TagSettings):
     """The role of each word for a predicate (semantic role labelling)."""
 
     predicate_size: int = option(
@@ -264,7 +278,7 @@ class RolesConfig(TagConfig):
         for name in ("text_columns", "label", "class_weights", "label_smoothing")
     },
 )
-class AnswerConfig(FinetuneConfig):
+class AnswerSettings(FinetuneSettings):
     """The part of a document that answers a question (SQuAD)."""
 
     stride: int = option(128, "pieces from one window of a longer text to the next", group="model")
@@ -294,7 +308,7 @@ _HIDDEN = (
     },
     label={"help": "name or number of the column of a rating or a class, if there is one"},
 )
-class SentenceConfig(FinetuneConfig):
+class SentenceFinetuneSettings(FinetuneSettings):
     """Vectors of sentences: near for texts that belong together."""
 
     objective: str | None = option(
@@ -320,53 +334,40 @@ class SentenceConfig(FinetuneConfig):
     )  # fmt: skip
 
 
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    text={
+        "default": dataclasses.MISSING, "flag": "--train",
+        "help": "text to learn from, given like --input of `tfnlp pretrain`",
+    },
+    valid={"flag": "--dev"},
+    start={
+        "default": dataclasses.MISSING, "flag": "--model", "help": "a BERT with its masked-LM head",
+    },
+    held_out={"help": "without --dev: share of --train held out"},
+    seq_length={
+        "default": None,
+        "help": "tokens a training sequence (default: 128, or the model's positions if fewer)",
+    },
+    epochs=10, learning_rate={
+        "default": None, "help": "peak learning rate (default: 1e-4; of models smaller than "
+        "12 layers x 768 in proportion more, up to 3e-4)",
+    },
+    warmup=0.06,
+    **{name: {"hidden": True} for name in (
+        "vocab", "vocab_size", "cased", "examples", "size", "max_positions", "initializer_range",
+        *CHANGED_SIZES,
+    )},
+)  # fmt: skip
+class FillSettings(BertSettings):
+    """Go on with the masked LM of a BERT on other text.
+
+    The numbers are those of Gururangan et al. 2020 ("Don't stop pretraining", appendix): AdamW,
+    1e-4 at its peak, a warm-up of 6 %, decay 0.01.
+    """
+
+
 FILL = "fill"  # goes on with a masked language model: its run is a pretraining run
+
+
 EMBED = "embed"  # its run is an encoder, as that of pretraining
-# Task to its config and a line for `--help`.
-TASKS: dict[str, tuple[type[Config], str]] = {
-    "classify": (FinetuneConfig, "A class for a text or a pair of texts"),
-    "labels": (LabelsConfig, "Any number of labels for a text or a pair of texts"),
-    "similarity": (FinetuneConfig, "A number for a pair of texts"),
-    "choose": (FinetuneConfig, "Which of several texts goes on from a text"),
-    "answer": (AnswerConfig, "The part of a document that answers a question (SQuAD)"),
-    "tag": (TagConfig, "A tag for each word: parts of speech, entities"),
-    "roles": (RolesConfig, "The role of each word for a predicate (semantic role labelling)"),
-    EMBED: (SentenceConfig, "Vectors of sentences: pairs, triplets, ratings, or texts alone"),
-    FILL: (FillConfig, "Masked words: go on with a BERT's masked language model on your text"),
-}
-
-
-def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> dict[str, Any]:
-    """Return the numbers of a training: those of the config, else the papers'."""
-    fitting = backbone.family.fitting
-    if features is not None:
-        defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
-    else:
-        defaults = dict(
-            epochs=3.0,
-            learning_rate=learning_rate(fitting.learning_rates, depth(backbone), width(backbone)),
-            warmup=fitting.warmup,
-            weight_decay=0.01,
-            dropout=0.1,
-        )
-        if config.lora is not None or config.train_weights is not None:
-            rate = FEW_WEIGHTS * defaults["learning_rate"]
-            defaults["learning_rate"] = float(f"{min(2e-3, rate):.1e}")
-    settings = {
-        name: value if getattr(config, name) is None else getattr(config, name)
-        for name, value in defaults.items()
-    }
-    for name in (
-        "batch_size", "accumulation", "clip_norm", "optimizer", "layer_decay", "freeze",
-    ):  # fmt: skip
-        settings[name] = getattr(config, name)
-    if config.batch_tokens is not None:
-        settings["batch_tokens"] = config.batch_tokens
-    if config.pack:
-        settings["pack"] = True
-    if config.teacher is not None:
-        settings["distillation_weight"] = config.distillation_weight
-        settings["temperature"] = config.temperature
-    with_lm = fitting.language_model and features is None and not backbone.saved
-    settings["lm_weight"] = config.lm_weight if with_lm else 0.0
-    return settings

@@ -1,4 +1,4 @@
-"""Config dataclasses: the one place of an argument's name, type, default, range and help.
+"""Settings dataclasses: the one place of an argument's name, type, default, range and help.
 
 The options of the command, the keywords of the Python functions, the checks of their values and
 the settings in a run's `config.json` all follow from the fields of these classes.
@@ -96,8 +96,8 @@ def redefine(**changes: Any) -> Callable[[type], type]:
 
 
 @dataclasses.dataclass(kw_only=True)
-class Config:
-    """Base of all configs.
+class Settings:
+    """Base of all settings.
 
     Attributes:
         given: Names of the arguments that were given, as opposed to left at their defaults.
@@ -107,7 +107,7 @@ class Config:
 
     @classmethod
     def make(cls, **arguments: Any) -> Self:
-        """Return a checked config that remembers which arguments were given.
+        """Return checked settings that remembers which arguments were given.
 
         Raises:
             ValueError: for an unknown or missing argument, a wrong type, a value out of range, or
@@ -139,6 +139,15 @@ class Config:
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
             check_value(field.name, getattr(self, field.name), hints[field.name], field.metadata)
+
+    @classmethod
+    def described(cls) -> dict[str, str]:
+        """Return each argument with its meaning and its default."""
+        found = {}
+        for field in dataclasses.fields(cls):
+            default = "required" if is_required(field) else f"default {default_of(field)!r}"
+            found[field.name] = f"{field.metadata['help']} ({default})"
+        return found
 
     def recorded(self, section: str) -> dict[str, Any]:
         """Return the values that `config.json` keeps in `section`."""

@@ -1,13 +1,13 @@
-"""Arguments of `tfnlp serve`."""
+"""Settings of `tfnlp serve`."""
 
 import dataclasses
 from typing import Any
 
-from tfnlp.configs import Config, option
+from tfnlp.settings.options import Settings, option
 
 
 @dataclasses.dataclass(kw_only=True)
-class ServeConfig(Config):
+class ServeSettings(Settings):
     """A module, where it is served, and the limits of requests."""
 
     module: Any = option(

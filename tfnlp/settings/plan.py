@@ -1,17 +1,34 @@
-"""Arguments of `tfnlp plan`."""
+"""Settings of `tfnlp plan`."""
 
 import dataclasses
+import os
 
-from tfnlp.configs import Config, option
-from tfnlp.families.config import OPTIMIZERS, REMAT
-from tfnlp.plan.compiler import CACHE
-from tfnlp.plan.presets import MODELS
+from tfnlp.settings import albert, bert, distilbert, electra, elmo, gpt, roberta
+from tfnlp.settings.options import Settings, option
+from tfnlp.settings.training import OPTIMIZERS, REMAT
 
 ENGINES = ("tensorflow", "jax")
+CACHE = os.path.join("~", ".cache", "tfnlp", "plan")
+_SIZES = {
+    "albert": albert.SIZES,
+    "bert": bert.SIZES,
+    "distilbert": distilbert.SIZES,
+    "electra": electra.SIZES,
+    "elmo": elmo.SIZES,
+    "gpt": gpt.SIZES,
+    "roberta": roberta.SIZES,
+}
+# The name of each model that can be planned to its family and size. A size that bears the
+# family's name, such as "gpt2-small", needs no prefix.
+MODELS = {
+    size if size.startswith(name) else f"{name}-{size}": (name, size)
+    for name, sizes in _SIZES.items()
+    for size in sizes
+}
 
 
 @dataclasses.dataclass(kw_only=True)
-class PlanConfig(Config):
+class PlanSettings(Settings):
     """A training step for the TPU's compiler."""
 
     model: str = option(
