@@ -11,7 +11,6 @@ from tfnlp.families.precision import check_precision
 from tfnlp.families.preparation import write_lines
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.runs.finetune_examples import say, shown_source
-from tfnlp.runs.task_examples import examples_of_texts, shown, takes, texts_of
 from tfnlp.runs.task_folder import is_task
 from tfnlp.settings.use import PredictTask, SearchSettings
 
@@ -102,7 +101,7 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
     else:
         examples = _examples_of_texts(loaded, config)
         source = "texts" if config.text else "standard input"
-    spec = loaded.task_model.spec
+    task = loaded.task_model.task
     predictions = loaded.predictions(examples, config.batch_size, source)
     lines = (json.dumps(p, ensure_ascii=False) for p in predictions)
     if config.output:
@@ -110,7 +109,7 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
         print(f"{len(examples):,} predictions: {config.output}")
         return
     if not (config.json or config.input):
-        lines = (shown(spec, e, p) for e, p in zip(examples, predictions, strict=True))
+        lines = (task.shown(e, p) for e, p in zip(examples, predictions, strict=True))
     for line in lines:
         print(line)
 
@@ -125,15 +124,15 @@ def _examples_of_texts(loaded: Any, config: PredictTask) -> list[Any]:
             empty = len(lines) - len(rows)
             say("standard input", f"{empty:,} of {len(lines):,} lines are empty and were left out")
         loaded.suit_texts(len(rows[0]))
-        return examples_of_texts(loaded.task_model.spec, rows)
-    if loaded.task == "choose":
+        return loaded.task_model.task.examples_of(rows)
+    if loaded.task_model.task.sequences > 1:  # all texts are of one example
         loaded.suit_texts(len(config.text))
-    spec = loaded.task_model.spec
-    count = texts_of(spec)
+    task = loaded.task_model.task
+    count = task.count_of_texts
     if len(config.text) % count:
         raise ValueError(
-            f"got {len(config.text)} texts; {spec.task} takes {takes(spec)}, {count} for each "
+            f"got {len(config.text)} texts; {task.name} takes {task.takes}, {count} for each "
             "example"
         )
     rows = [config.text[i : i + count] for i in range(0, len(config.text), count)]
-    return examples_of_texts(spec, rows)
+    return task.examples_of(rows)

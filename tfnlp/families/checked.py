@@ -151,13 +151,11 @@ def _named_choices() -> dict[str, Collection[str]]:
     from tfnlp.layers.activations import ACTIVATIONS
     from tfnlp.layers.attention_scores import ATTENTIONS
     from tfnlp.layers.sentence_pooling import POOLINGS
-    from tfnlp.tasks.task_spec import TASKS
 
     return {
         "activation": ACTIVATIONS,
         "attention": ATTENTIONS,
         "pooling": POOLINGS,
-        "task": TASKS,
         "architecture": ("skipgram", "cbow"),
         "loss": ("negative", "softmax", "hierarchical", "nce"),
     }

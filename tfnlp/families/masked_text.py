@@ -75,8 +75,9 @@ class MaskedText:
 
     def examples(self, config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
         """Return the vocabulary, the settings and the recipe of prepared examples."""
-        from tfnlp.data.pretraining.packing import check_rows
-        from tfnlp.data.shards.recipes import MaskedWindowRecipe, PairRecipe
+        from tfnlp.data.pretraining.masked_rows import check_rows
+        from tfnlp.data.shards.pairs import PairRecipe
+        from tfnlp.data.shards.windows import MaskedWindowRecipe
 
         check_rows(config.seq_length, config.seed)
         tokens = self.subwords.given_or_learnt(

@@ -207,7 +207,7 @@ def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> 
 
     def beside(folder: str, file: str) -> None:
         write(folder, reader, loaded.config)
-        write_example(folder, file, "vector", length)
+        write_example(folder, file, length)
 
     return Graphs(config.litert, config.onnx, beside)
 

@@ -45,7 +45,7 @@ def export_adapters(run: Any, directory: str, base: str | None, overwrite: bool)
         base,
         low_rank,
         parts.architecture,
-        task_config(task_model.spec),
+        task_config(task_model.task),
         overwrite,
     )
     return directory

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from tfnlp.tasks.metrics import regression
+from tfnlp.tasks.similarity import regression
 
 CUTOFFS = (1, 5, 20)
 _BLOCK = 1024  # queries at a time

@@ -5,13 +5,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfnlp.text.byte_pairs.files import read_bpe
-from tfnlp.text.gpt.roberta_tokenizer import RobertaTokenizer, has_roberta_tokens
-from tfnlp.text.gpt.tokenizer import gpt_tokenizer
-from tfnlp.text.sentencepiece.model import read_model
-from tfnlp.text.sentencepiece.tokenizer import SentencePieceTokenizer
-from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
-from tfnlp.text.wordpiece.vocabulary import read_vocabulary
+from tfnlp.text.byte_pair_files import read_bpe
+from tfnlp.text.gpt2_tokenizer import RobertaTokenizer, has_roberta_tokens
+from tfnlp.text.gpt_tokenizer import gpt_tokenizer
+from tfnlp.text.sentencepiece import SentencePieceTokenizer, read_model
+from tfnlp.text.wordpiece import WordPieceTokenizer, read_vocabulary
 
 
 def tokenizer_candidates(folder: str, problems: list[str]) -> Iterator[Callable[[], Any]]:

@@ -21,8 +21,8 @@ import numpy as np
 
 from tfnlp.checkpoints.formats.byte_source import ByteSource
 from tfnlp.text.lines import shown
-from tfnlp.text.words.subwords import Subwords
-from tfnlp.text.words.vectors import WordVectors
+from tfnlp.text.subwords import Subwords
+from tfnlp.text.word_vectors import WordVectors
 
 _MAGIC = 793712314
 _VERSIONS = (11, 12)

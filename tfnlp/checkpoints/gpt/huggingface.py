@@ -24,7 +24,7 @@ HEADS = {
             _TEXTS, TaskHead("GPT2ForSequenceClassification", {"classifier": "score"}, biased=False)
         ),
         "tag": TaskHead("GPT2ForTokenClassification", {"classifier": "classifier"}),
-        "span": TaskHead("GPT2ForQuestionAnswering", {SPAN: SPAN}),
+        "span": TaskHead("GPT2ForQuestionAnswering", {SPAN: SPAN}, size=2),
     },
 }
 

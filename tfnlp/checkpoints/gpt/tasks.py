@@ -116,11 +116,11 @@ def _write(
 
     The arguments are those that made the encoder, without the tokens of the task.
     """
-    spec, norm_first = task_model.spec, arguments["norm_first"]
-    head = gpt_huggingface.HEADS[norm_first].get(spec.output)
+    task, norm_first = task_model.task, arguments["norm_first"]
+    head = gpt_huggingface.HEADS[norm_first].get(task.output)
     if head is None:
-        raise ValueError(f"Hugging Face's {MODEL_TYPES[norm_first]!r} has no class for {spec.task}")
-    if spec.both_orders:
+        raise ValueError(f"Hugging Face's {MODEL_TYPES[norm_first]!r} has no class for {task.name}")
+    if task.both_orders:
         raise ValueError(
             "the model reads each pair in both orders, which no class of Hugging Face does"
         )
@@ -129,7 +129,7 @@ def _write(
     else:
         tokens, size = ENDS, arguments["vocab_size"] + len(ENDS)
     stated = huggingface_config(arguments, head.architecture, task_model.reader.tokenizer)
-    stated = {**stated, "vocab_size": size, **task_config(spec)}
+    stated = {**stated, "vocab_size": size, **task_config(task)}
     if tokens is not None:
         stated["pad_token_id"] = size - 2  # only what is never last tells padding apart
     tensors = _tensors(task_model, arguments, head, size)
@@ -142,18 +142,18 @@ def _write(
 
 
 def _tensors(task_model: Any, arguments: Mapping[str, Any], head: TaskHead, size: int) -> Arrays:
-    rows, spec = gpt_huggingface.rows(arguments), task_model.spec
+    rows, task = gpt_huggingface.rows(arguments), task_model.task
     table = "token_embedding/embeddings"
     tensors = tensors_from_weights(rows, task_model.model)
     (name,) = rows[table].names
     tensors[name] = tensors[name][:size]
-    heads = written_head(task_model.model, head, spec)
-    if spec.output in ("class", "label", "score"):
+    heads = written_head(task_model.model, head, task)
+    if "score.bias" in heads:
         bias = heads.pop("score.bias")
         layers = arguments["num_layers"]
         last = "final_norm" if arguments["norm_first"] else f"layer_{layers - 1}/output_norm"
         (beta,) = rows[f"{last}/beta"].names
-        tensors[beta] = tensors[beta] + _moved(heads["score.weight"], bias, spec.output)
+        tensors[beta] = tensors[beta] + _moved(heads["score.weight"], bias, task.output)
     return {**{f"transformer.{n}": array for n, array in tensors.items()}, **heads}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.heads.files import SPEC, TaskHead
-from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.tasks import Task, task_of
 from tfnlp.text.lines import shown
 
 _KINDS = {
@@ -70,28 +70,28 @@ def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def stated_spec(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings of the task that tfnlp wrote beside those of transformers, or {}."""
+def stated_task(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> Task | None:
+    """Return the task that tfnlp wrote beside the settings of transformers, or None."""
     stated = read_json(path).get(SPEC)
     if stated is None:
-        return {}
+        return None
     try:
-        spec = TaskSpec(**{**stated, "labels": labels})
-        if spec.output != output:
-            raise ValueError(f"task={spec.task!r} does not fit the head")
+        task = task_of({**stated, "labels": labels})
+        if task.output != output:
+            raise ValueError(f"task={task.name!r} does not fit the head")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} has settings in {SPEC!r} that make no sense: {error}") from error
-    return spec.config()
+    return task
 
 
-def task_config(spec: TaskSpec) -> dict[str, Any]:
+def task_config(task: Task) -> dict[str, Any]:
     """Return what `config.json` says of a task, whose scores `written_head` has scaled."""
-    stated: dict[str, Any] = {SPEC: {**spec.config(), "mean": 0.0, "deviation": 1.0}}
-    if spec.output in _KINDS:
-        stated["problem_type"] = _KINDS[spec.output]
-    if spec.output in _NAMED:
-        stated["id2label"] = {str(i): label for i, label in enumerate(spec.labels)}
-        stated["label2id"] = {label: i for i, label in enumerate(spec.labels)}
-    if spec.output == "score":
+    stated: dict[str, Any] = {SPEC: task.rescaled().config()}
+    if task.output in _KINDS:
+        stated["problem_type"] = _KINDS[task.output]
+    if task.output in _NAMED:
+        stated["id2label"] = {str(i): label for i, label in enumerate(task.labels)}
+        stated["label2id"] = {label: i for i, label in enumerate(task.labels)}
+    if task.output == "score":
         stated["id2label"], stated["label2id"] = {"0": "LABEL_0"}, {"LABEL_0": 0}
     return stated

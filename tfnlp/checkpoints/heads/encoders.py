@@ -14,7 +14,7 @@ from tfnlp.checkpoints.encoders.loading import load_encoder
 from tfnlp.checkpoints.encoders.saving import MODEL_FILES, write_model
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
 from tfnlp.checkpoints.formats.weight_files import open_tensors
-from tfnlp.checkpoints.heads.config import labels_of, output_of, stated_spec, task_config
+from tfnlp.checkpoints.heads.config import labels_of, output_of, stated_task, task_config
 from tfnlp.checkpoints.heads.files import ClassParts, FineTuned, TaskFiles, TaskHead
 from tfnlp.checkpoints.heads.tensors import outputs_of, read_head, written_head
 from tfnlp.checkpoints.mapping import table_names, tensors_from_weights
@@ -61,10 +61,10 @@ def read_task(
     names = table_names(tensors, canonical, ())
     size = outputs_of(tensors, names, head)
     output = output_of(config_path, outputs, size)
-    weights = read_head(tensors, names, head, output, size, backbone.config["hidden_size"])
+    weights = read_head(tensors, names, head, size, backbone.config["hidden_size"])
     labels = labels_of(config_path, output, size)
-    spec = stated_spec(config_path, output, labels)
-    return FineTuned(backbone, architecture, output, labels, weights, spec)
+    task = stated_task(config_path, output, labels)
+    return FineTuned(backbone, architecture, output, labels, weights, task)
 
 
 def _write(
@@ -79,11 +79,11 @@ def _write(
     parameters = inspect.signature(files.encoder).parameters.values()
     # A run that was pretrained here keeps only the arguments that it was given.
     defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
-    pooler = files.tasks[task_model.spec.output].pooler
+    pooler = files.tasks[task_model.task.output].pooler
     arguments = {**defaults, **arguments, "pooler": pooler}
     tensors = {**tensors_from_weights(parts.rows, task_model.model), **parts.heads}
     stated = written_config(files, arguments, parts.architecture)
-    stated = {**stated, **task_config(task_model.spec)}
+    stated = {**stated, **task_config(task_model.task)}
     with new_folder(directory, (*MODEL_FILES, *files.tokenizer.names), overwrite) as folder:
         write_model(folder, stated, tensors)
         tokenizer = task_model.reader.tokenizer
@@ -92,8 +92,8 @@ def _write(
 
 def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -> ClassParts:
     """Return a fine-tuned model in the names of its class of transformers."""
-    spec, form = task_model.spec, files.huggingface
-    head = files.tasks[spec.output]
+    task, form = task_model.task, files.huggingface
+    head = files.tasks[task.output]
     if head.pooler and not arguments.get("pooler", True):
         raise ValueError(
             f"the model has no pooler, on which Hugging Face's {head.architecture} stands"
@@ -106,7 +106,7 @@ def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -
     inside = form.pooler or "\0"  # a task's own layer may stand where others have the pooler
     heads = {
         form.base + name if name.startswith(inside) else name: array
-        for name, array in written_head(task_model.model, head, spec).items()
+        for name, array in written_head(task_model.model, head, task).items()
     }
     return ClassParts(head.architecture, rows, heads)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,16 @@ class TaskHead:
             "span" both layers, start and end, are rows of one `Linear`, `SPAN`.
         pooler: whether the head stands on the encoder's pooler.
         biased: whether the file holds biases.
+        size: the number of outputs, where it does not depend on the task: a constant that is
+            added to all choices, or to all places of an answer, changes no prediction, so that
+            these biases have no place in tfnlp's heads.
     """
 
     architecture: str
     dense: Mapping[str, str]
     pooler: bool = False
     biased: bool = True
+    size: int | None = None
 
     def beginnings(self, pooler: str | None = None) -> list[str]:
         """Return what the names of the head's tensors begin with, but for those of the pooler."""
@@ -57,9 +61,11 @@ def task_heads(
         "class": whole,
         "label": whole,
         "score": whole,
-        "choice": TaskHead(f"{prefix}ForMultipleChoice", choice or whole.dense, whole.pooler),
+        "choice": TaskHead(
+            f"{prefix}ForMultipleChoice", choice or whole.dense, whole.pooler, size=1
+        ),
         "tag": TaskHead(f"{prefix}ForTokenClassification", usual),
-        "span": TaskHead(f"{prefix}ForQuestionAnswering", {SPAN: SPAN}),
+        "span": TaskHead(f"{prefix}ForQuestionAnswering", {SPAN: SPAN}, size=2),
     }
 
 
@@ -70,10 +76,10 @@ class FineTuned:
     Attributes:
         backbone: the `Pretrained` under the head.
         architecture: the class of transformers.
-        output: the kind of output, see `tfnlp.tasks.TaskSpec`.
+        output: the kind of output, see `tfnlp.models.bert_task`.
         labels: names of classes or tags, in the order of the outputs.
         weights: path of each weight of the head to its values.
-        spec: the settings of the task that tfnlp wrote; {} of other people's checkpoints.
+        task: the task that tfnlp wrote; None of other people's checkpoints.
         reader: the reader of its texts, if it is not the family's.
         rows: rows after the vocabulary in the table of tokens, if the head has some.
     """
@@ -83,7 +89,7 @@ class FineTuned:
     output: str
     labels: tuple[str, ...]
     weights: dict[str, np.ndarray]
-    spec: dict[str, Any] = field(default_factory=dict)
+    task: Any = None
     reader: Any = None
     rows: np.ndarray | None = None
 

@@ -10,7 +10,7 @@ import numpy as np
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.heads.files import SPAN, TaskHead
 from tfnlp.checkpoints.mapping import check_tensors
-from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.tasks.task import Task
 from tfnlp.text.lines import shown
 
 Arrays = dict[str, np.ndarray]
@@ -30,41 +30,38 @@ def read_head(
     tensors: Tensors,
     names: Mapping[str, str],
     head: TaskHead,
-    output: str,
     size: int,
     width: int,
 ) -> Arrays:
     """Return the weights of a head by their paths.
 
-    A constant that is added to the scores of all choices, or of all places of an answer, changes
-    no prediction: those biases have no place in tfnlp's heads and are left out. `names` are those
-    of `table_names`, `width` is the encoder's.
+    `names` are those of `table_names`, `size` is the number of outputs, `width` the encoder's.
     """
     expected = {}
     for layer, name in head.dense.items():
-        rows = width if layer == "hidden" else {"choice": 1, "span": 2}.get(output, size)
+        rows = width if layer == "hidden" else head.size or size
         expected[f"{name}.weight"] = (rows, width)
         if head.biased:
             expected[f"{name}.bias"] = (rows,)
     held = {name: original for name, original in names.items() if name in expected}
     check_tensors(tensors, held, expected, f"the head of {head.architecture}")
     arrays = {name: tensors[held[name]] for name in expected}
-    if output == "span":
+    if SPAN in head.dense:
         kernel = arrays[f"{SPAN}.weight"]
         return {"start/kernel": kernel[:1].T, "end/kernel": kernel[1:].T}
     weights = {}
     for layer, name in head.dense.items():
         weights[f"{layer}/kernel"] = arrays[f"{name}.weight"].T
-        if layer == "hidden" or output != "choice":
+        if layer == "hidden" or head.size is None:
             zeros = np.zeros(arrays[f"{name}.weight"].shape[0], np.float32)
             weights[f"{layer}/bias"] = arrays.get(f"{name}.bias", zeros)
     return weights
 
 
-def written_head(model: keras.Model, head: TaskHead, spec: TaskSpec) -> Arrays:
+def written_head(model: keras.Model, head: TaskHead, task: Task) -> Arrays:
     """Return the tensors of a head by their names; of a regression scaled to tfnlp's scores."""
     weights = {w.path: np.asarray(w.numpy(), np.float32) for w in model.weights}
-    if spec.output == "span":
+    if SPAN in head.dense:
         kernel = np.concatenate([weights["start/kernel"], weights["end/kernel"]], axis=1)
         kernel = np.ascontiguousarray(kernel.T)
         return {f"{SPAN}.weight": kernel, f"{SPAN}.bias": np.zeros(2, np.float32)}
@@ -72,8 +69,8 @@ def written_head(model: keras.Model, head: TaskHead, spec: TaskSpec) -> Arrays:
     for layer, name in head.dense.items():
         kernel = weights[f"{layer}/kernel"]
         bias = weights.get(f"{layer}/bias", np.zeros(kernel.shape[1], np.float32))
-        if layer == "classifier" and spec.output == "score":
-            kernel, bias = kernel * spec.deviation, bias * spec.deviation + spec.mean
+        if layer == "classifier":
+            kernel, bias = kernel * task.deviation, bias * task.deviation + task.mean
         arrays[f"{name}.weight"] = np.ascontiguousarray(kernel.T, np.float32)
         arrays[f"{name}.bias"] = np.ascontiguousarray(bias, np.float32)
     return arrays

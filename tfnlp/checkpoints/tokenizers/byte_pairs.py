@@ -17,7 +17,7 @@ from tfnlp.checkpoints.tokenizers.writing import (
     write_gpt_json,
     write_sentence_json,
 )
-from tfnlp.text.byte_pairs.files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
+from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
 
 FILES = (*FILE_NAMES[-1], NAME, CONFIG)
 

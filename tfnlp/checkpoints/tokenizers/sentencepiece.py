@@ -29,7 +29,7 @@ from tfnlp.checkpoints.tokenizers.tokenizer_json import (
 from tfnlp.checkpoints.tokenizers.writing import CONFIG, write_config
 from tfnlp.text import SentencePieceTokenizer
 from tfnlp.text.lines import shown
-from tfnlp.text.sentencepiece.model import (
+from tfnlp.text.sentencepiece import (
     CLS,
     MASK,
     MODEL_FILE,

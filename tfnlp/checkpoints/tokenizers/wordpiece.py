@@ -15,7 +15,7 @@ from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_jso
 from tfnlp.checkpoints.tokenizers.writing import CONFIG, write_config, write_wordpiece_json
 from tfnlp.text import WordPieceTokenizer
 from tfnlp.text.lines import shown, write_text
-from tfnlp.text.wordpiece.vocabulary import CONTINUATION
+from tfnlp.text.wordpiece import CONTINUATION
 
 _VOCABULARY = "vocab.txt"
 _SPECIAL = re.compile(r"\[.*\]|<.*>")

@@ -18,8 +18,7 @@ from tokenizers import (
 
 from tfnlp.checkpoints.formats.json_files import write_json
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME
-from tfnlp.text.wordpiece.normalization import MAX_WORD_CHARS
-from tfnlp.text.wordpiece.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
+from tfnlp.text.wordpiece import CLS, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
 
 CONFIG = "tokenizer_config.json"
 _UNKNOWN, _END = "<unk>", "<|endoftext|>"

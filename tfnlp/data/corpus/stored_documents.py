@@ -19,10 +19,9 @@ import numpy as np
 from tfnlp.bars import ProgressBar
 from tfnlp.data.containers import is_path
 from tfnlp.data.corpus.cache import cache_folder, digest, disk_errors, file_digest
-from tfnlp.data.corpus.documents import document_readers, held_out_documents
+from tfnlp.data.corpus.documents import document_readers, held_out_documents, open_tfds
 from tfnlp.data.corpus.python_text import holds_texts
 from tfnlp.data.corpus.sentences import Continued
-from tfnlp.data.corpus.tfds_source import open_tfds
 
 SMALL = 32 << 20  # bytes of text that are read into memory
 _GZIP = 4  # how much larger a text is than its .gz file, about

@@ -18,7 +18,7 @@ from tfnlp.files import written_whole
 from tfnlp.hub.modules.elmo_layers import sentence_layers
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.untracked import Untracked
-from tfnlp.tasks.encoding import EncodedExamples
+from tfnlp.tasks.sequences import EncodedExamples
 from tfnlp.training.forward import forward, is_compiled
 
 _NAMES = ("input_word_ids", "input_mask", "input_type_ids")

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfnlp.serving.actions.action import Action, Field, Option, Row
 from tfnlp.serving.actions.values import column, plain
-from tfnlp.text.words.vectors import unit
+from tfnlp.text.word_vectors import unit
 
 Embed = Callable[[list[str]], np.ndarray]  # strings to float [N, D]
 _PART = 32  # texts that are embedded at a time
