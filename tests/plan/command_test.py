@@ -12,7 +12,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.plan import planning
 from tfnlp.plan.chips import CHIPS, GIB
 from tfnlp.plan.compiler import Compiled
-from tfnlp.plan.jax_lowering import LoweredStep
+from tfnlp.plan.lowering import LoweredStep
 from tfnlp.plan.planning import make_plan
 from tfnlp.plan.report import pretrain_command
 from tfnlp.settings.options import Settings

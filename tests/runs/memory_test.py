@@ -6,8 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp.families import FAMILIES
-from tfnlp.runs.devices import devices
-from tfnlp.runs.memory import check_rows, total_memory
+from tfnlp.runs.devices import check_rows, devices, total_memory
 
 # What TensorFlow 2.21 says.
 OOM = (

@@ -10,7 +10,7 @@ from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tfnlp.data import TaskExample
-from tfnlp.runs.sentence_examples import lesson_of
+from tfnlp.tasks.embed import lesson_of
 
 WORDS = "the dog ran a cat sat man will go he was here it is end new day".split()
 FAST = dict(batch_size=8, learning_rate=5e-3, dropout=0.1)
@@ -70,12 +70,6 @@ def test_pairs_come_nearer_and_the_run_is_a_model(run, bert, tmp_path, capsys):
         picture = tmp_path / run.results["folder"] / name
         assert picture.read_bytes().startswith(b"\x89PNG")
 
-    # It goes on to other tasks, and out to modules and other libraries.
-    files = run.export(tmp_path / "module", sentences=True)
-    module = tfnlp.load(files["module"])
-    np.testing.assert_allclose(module(rows), run.embed(rows), atol=1e-5)
-    run.export(tmp_path / "st", format="sentence-transformers")
-    np.testing.assert_allclose(tfnlp.load(tmp_path / "st").embed(rows), run.embed(rows), atol=1e-5)
     assert command("pretrain", "bert", "--input", file, "--from", run.path,
                    "--output", tmp_path / "no") == 1  # fmt: skip
     assert "no masked-LM head" in error(capsys)
@@ -105,11 +99,8 @@ def test_every_objective_and_every_encoder(kind, objective, tmp_path):
     assert set(found.results["metrics"]) == {"spearman", "pearson"}
     loaded = tfnlp.load(tmp_path / "run")
     assert loaded.sentences.pooling == "last"
-    vectors = loaded.embed(texts(3))
     measured = loaded.evaluate(pairs=rated(12, 3))["spearman"]
     assert measured == pytest.approx(found.results["metrics"]["spearman"])
-    module = tfnlp.load(loaded.export(tmp_path / "module", sentences=True)["module"])
-    np.testing.assert_allclose(module(texts(3)), vectors, atol=1e-5)
 
 
 def test_what_rows_teach():
@@ -120,8 +111,8 @@ def test_what_rows_teach():
         TaskExample(("q", "n"), "neutral"),
         TaskExample(("r", "e"), "entailment"),
     ]
-    assert lesson_of(nli, "ranking", []).rows == [("p", "e1", "c"), ("p", "e2", "c")]
-    softmax = lesson_of(nli, None, [])
+    assert lesson_of(nli, "ranking", "`train`").rows == [("p", "e1", "c"), ("p", "e2", "c")]
+    softmax = lesson_of(nli, None, "`train`")
     assert softmax.objective == "softmax"
     assert [softmax.classes[n] for n in softmax.labels] == [e.label for e in nli]
     rows = [
@@ -129,8 +120,8 @@ def test_what_rows_teach():
         TaskExample(("a", "c"), 2.0),
         TaskExample(("d", "b"), 3.0),
     ]
-    assert lesson_of(rows, None, []).labels == [1.0, 0.0, 0.5]
-    alone = lesson_of(rows, "simcse", [])
+    assert lesson_of(rows, None, "`train`").labels == [1.0, 0.0, 0.5]
+    alone = lesson_of(rows, "simcse", "`train`")
     assert alone.rows == [(t, t) for t in "abcd"] and alone.loss == "ranking"
     for examples, objective, said in (
         (rows, "softmax", "`objective` softmax"),
@@ -143,7 +134,7 @@ def test_what_rows_teach():
         ([*rows, TaskExample(("a", "b"), None)], None, "example 4"),
     ):
         with pytest.raises(ValueError, match=said):
-            lesson_of(examples, objective, [])
+            lesson_of(examples, objective, "`train`")
 
 
 @pytest.mark.slow

@@ -89,6 +89,29 @@ def test_tasks_are_what_the_module_returns(module_of, kind):
             assert one == {"length": 3}
 
 
+def test_a_module_is_of_the_task_that_it_states(tmp_path):
+    def more(text):
+        return {**toys.classify(text), "length": tf.strings.length(text)}
+
+    rule = toys.Rule(more, toys.strings("text"))
+    for name, about in (("stated", {"task": {"task": "classify"}}), ("outputs", None)):
+        hub.save(rule, tmp_path / name, {"serving_default": rule.served}, about=about)
+    with client_of(str(tmp_path / "stated")) as client:
+        (found,) = ask(client, "classify", ["a cat"])
+        assert found["label"] == "yes" and set(found) == {"label", "probabilities"}
+    assert list(load_served(tmp_path / "outputs").actions) == ["outputs"]
+
+
+def test_choices_of_several_numbers_in_one_request(tmp_path):
+    specs = toys.strings("text"), toys.strings("choices", 2)
+    path = toys.Rule(toys.choose, *specs).write(tmp_path / "choose")
+    rows = [{"text": "x", "choices": ["a", "abc", "ab"][:count]} for count in (2, 3, 2)]
+    with client_of(str(path)) as client:
+        found = ask(client, "choose", rows)
+        assert [len(one["probabilities"]) for one in found] == [2, 3, 2]
+        assert [one["text"] for one in found] == ["abc"] * 3
+
+
 @pytest.mark.slow
 def test_an_encoder_with_its_preprocessor(module_of):
     path = module_of("bert")

@@ -15,9 +15,13 @@ import gzip
 import os
 from collections.abc import Iterator
 
-from tfnlp.checkpoints.formats.byte_source import ByteSource
 from tfnlp.checkpoints.formats.fasttext_files import is_fasttext, read_fasttext
-from tfnlp.checkpoints.formats.word2vec_files import header_sizes, read_binary, read_text
+from tfnlp.checkpoints.formats.word2vec_files import (
+    ByteSource,
+    header_sizes,
+    read_binary,
+    read_text,
+)
 from tfnlp.files import written_whole
 from tfnlp.text.lines import shown
 from tfnlp.text.word_vectors import WordVectors

@@ -13,6 +13,8 @@ from tfnlp.settings.use import EvaluateSettings, EvaluateTask, ModelSettings
 
 _ONLY_TASKS = ("text_columns", "label", "label_columns", "separator", "skip_bad_rows")
 
+READS_MODEL = True  # the one that it is given, and writes nothing to it
+
 
 def add_to(commands: Any) -> None:
     """Add the sub-command."""

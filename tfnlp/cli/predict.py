@@ -16,6 +16,8 @@ from tfnlp.settings.use import PredictTask, SearchSettings
 
 _TASK, _SEARCH = "task", "search"
 
+READS_MODEL = True  # the one that it is given, and writes nothing to it
+
 
 def add_to(commands: Any) -> None:
     """Add the sub-command, with one of its own for each kind of prediction."""

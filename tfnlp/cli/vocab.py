@@ -15,7 +15,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the corpus, train the vocabulary, write it whole or not at all."""
-    from tfnlp.data import read_documents
+    from tfnlp.data import documents_of
     from tfnlp.text import train_wordpiece, write_vocabulary
 
     config = config_of(options)
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> None:
         raise FileNotFoundError(f"`output` {config.output}: the folder {folder} does not exist")
     if os.path.isdir(config.output):
         raise IsADirectoryError(f"`output` {config.output} is a folder; give a file to write")
-    sentences = (s for d in read_documents(config.text, config.layout) for s in d)
+    sentences = (s for d in documents_of(config.text, config.layout) for s in d)
     tokens = train_wordpiece(
         sentences, config.size, lowercase=not config.cased, min_frequency=config.min_frequency
     )

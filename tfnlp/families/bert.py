@@ -50,13 +50,6 @@ def settle(config: BertSettings, before: Any) -> BertSettings:
     return config.replace(**changes)
 
 
-def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
-    """Return whether a folder holds files of a BERT."""
-    if model_type is not None:
-        return model_type == BERT.name
-    return "bert_config.json" in names or "config.json" in names and "params_0.npy" not in names
-
-
 BERT = encoders.encoder_family(
     "bert",
     BERT_TEXT,
@@ -64,8 +57,6 @@ BERT = encoders.encoder_family(
     config=BertSettings,
     sizes=SIZES,
     settle=settle,
-    recognise=recognise,
-    checkpoints="bert_config.json or config.json beside the weights of Google or Hugging Face",
     fitting=encoders.encoder_fitting("bert"),
     plan=masked_plan("bert", SIZES, vocab_size=30522, label="next_sentence_labels"),
     prediction=mask_prediction("bert", "a BERT", "[MASK]", pairs=True),

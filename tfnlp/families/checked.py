@@ -129,9 +129,9 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
         return lambda v: _number(v, 1e-9, 1e6), "a number above 0"
     if name == "filters":
         return _is_filters, f"up to {MOST_LAYERS} pairs of whole numbers from 1"
-    if name == "labels":
+    if hint == tuple[str, ...]:
         return _is_texts, "a list of texts"
-    if name == "thresholds":
+    if hint == tuple[float, ...]:
         return _is_shares, "a list of numbers from 0 to below 1"
     if type(default) is bool:
         return lambda v: type(v) is bool, "true or false"

@@ -10,11 +10,11 @@ from tfnlp.families.family import Measured
 from tfnlp.families.masked_text import MaskedText
 from tfnlp.families.plans import masked_plan
 from tfnlp.families.preparation import Preparation
-from tfnlp.families.replaced import ELECTRA_PREDICTION, discriminator
+from tfnlp.families.replaced import ELECTRA_PREDICTION
 from tfnlp.families.starts import refuse_with_start
 from tfnlp.families.subwords import WORDPIECE
 from tfnlp.settings.electra import SIZES, ElectraSettings
-from tfnlp.settings.use import EvaluateSettings, ExportSettings
+from tfnlp.settings.use import EvaluateSettings
 
 GENERATOR_SIZES = {"base": 1 / 3}  # of other sizes 1/4: the paper, table 6
 
@@ -74,13 +74,6 @@ def start(config: ElectraSettings) -> Any:
     return before
 
 
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the ELECTRA of Hugging Face's files."""
-    from tfnlp import checkpoints
-
-    return checkpoints.load_electra(path, dtype=dtype)
-
-
 def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """Return losses and accuracies of the pretraining heads on held-out text."""
     outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
@@ -94,24 +87,6 @@ def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
         weight = trained.get("discriminator_weight", ElectraSettings.discriminator_weight)
         task = functools.partial(objective, weight=weight)
     return encoders.evaluate(ELECTRA_TEXT.batches, loaded, config, task)
-
-
-def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
-    """Write `encoder` and `preprocessor`, or the files of other libraries."""
-    if config.format == "sentence-transformers":  # the encoder without heads
-        return encoders.export(functools.partial(encoders.save, "electra"), loaded, config)
-
-    def save(_: Any, config: ExportSettings) -> None:
-        from tfnlp import checkpoints
-
-        model = loaded.pretrainer or loaded.encoder
-        tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
-        checkpoints.save_electra(model, config.output, tokenizer, config.overwrite)
-
-    alone = loaded
-    if loaded.pretrainer is not None and "discriminator_logits" in loaded.pretrainer.output:
-        alone = dataclasses.replace(loaded, pretrainer=discriminator(loaded))
-    return encoders.export(save, alone, config)
 
 
 def _plan_task(task: Callable, sizes: dict[str, Any], arguments: Any) -> Any:
@@ -129,10 +104,7 @@ ELECTRA = encoders.encoder_family(
     sizes=SIZES,
     start=start,
     prepare=prepare,
-    read=read,
     evaluate=evaluate,
-    export=export,
-    exports=tuple(name for name in encoders.EXPORTS if name not in ("fill", "top")),
     fitting=encoders.encoder_fitting(
         "electra",
         fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="gelu"),

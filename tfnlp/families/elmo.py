@@ -7,7 +7,6 @@ from typing import Any
 from tfnlp.families import fitting
 from tfnlp.families.checked import stated
 from tfnlp.families.elmo_text import held_out_windows, perplexities, prepare, word_measures
-from tfnlp.families.export_checks import check_format, chosen, only_savedmodel
 from tfnlp.families.family import Family, Fitting, Measured
 from tfnlp.families.neighbours import ELMO_PREDICTION
 from tfnlp.families.plans import ELMO_PLAN
@@ -15,7 +14,7 @@ from tfnlp.families.preparation import tokenized
 from tfnlp.families.sentences import of_words
 from tfnlp.families.starts import model_to_go_on_from, refuse_with_start
 from tfnlp.settings.elmo import CHANGED_SIZES, RESETS, SIZES, ElmoSettings
-from tfnlp.settings.use import EvaluateSettings, ExportSettings
+from tfnlp.settings.use import EvaluateSettings
 
 
 def start(config: ElmoSettings) -> Any:
@@ -37,25 +36,6 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     encoder, pretrainer = ELMO.build(run["arguments"], heads, dtype)
     words = read_words(os.path.join(path, "vocab.txt"))
     return Pretrained(encoder, pretrainer, run["arguments"], words=words)
-
-
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the ELMo of bilm-tf's or AllenNLP's files."""
-    from tfnlp import checkpoints
-
-    return checkpoints.load_elmo(path, dtype=dtype)
-
-
-def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
-    """Return whether a folder holds the weights of an ELMo."""
-    return any(name.endswith(".hdf5") for name in names)
-
-
-def saved(path: str) -> Any:
-    """Return an exported ELMo: it has no Keras model, but gives vectors and can be fine-tuned."""
-    from tfnlp.checkpoints.pretrained import Pretrained
-
-    return Pretrained(None, None, {})
 
 
 def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
@@ -124,21 +104,6 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     return of_words(states, first[name].shape[-1], settings, "an ELMo")
 
 
-def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
-    """Write a module, or the files of bilm-tf and AllenNLP."""
-    from tfnlp import checkpoints, hub
-
-    names = ("trainable", "cache", "l2")
-    if check_format(config, ("bilm",), "an ELMo") != "savedmodel":
-        only_savedmodel(config, names)
-        checkpoints.save_elmo(config.output, loaded.encoder, loaded.pretrainer, config.overwrite)
-        return {"checkpoint": config.output}
-    module = hub.export_elmo(
-        config.output, loaded.encoder, overwrite=config.overwrite, **chosen(config, names)
-    )
-    return {"module": module}
-
-
 ELMO = Family(
     name="elmo",
     title="an ELMo",
@@ -153,15 +118,8 @@ ELMO = Family(
     row=("window", "num_layers", "units"),
     prepare=prepare,
     restore=restore,
-    recognise=recognise,
-    read=read,
-    checkpoints="options.json and weights in HDF5 of bilm-tf or AllenNLP",
-    saved=saved,
-    saved_layout="elmo",
     evaluate=evaluate,
     evaluation={"text": None, "tokenize": False, "batch_size": None},
-    export=export,
-    exports=("format", "trainable", "cache", "l2"),
     vectors=vectors,
     sentences=sentences,
     fitting=Fitting(

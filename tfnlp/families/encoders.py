@@ -11,24 +11,17 @@ from typing import Any
 
 from tfnlp.families import fitting
 from tfnlp.families.checked import text_flag
-from tfnlp.families.export_checks import check_format, chosen, only_savedmodel
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.masked_text import MaskedText, sizes_of_config
 from tfnlp.families.packing import packed_pretrainer, was_packed
 from tfnlp.families.preparation import kept_vocabulary
-from tfnlp.families.saved import saved_pair
-from tfnlp.families.sentences import (
-    of_tokens,
-    sentences_module,
-    settings_to_save,
-    vector_graphs,
-)
+from tfnlp.families.sentences import of_tokens
 from tfnlp.families.starts import model_to_go_on_from
 from tfnlp.families.strings import string_vectors
 from tfnlp.families.subwords import WORDPIECE, Subwords
 from tfnlp.settings.examples import CasedExamplesSettings, ExamplesSettings, PairExamplesSettings
 from tfnlp.settings.sizes import CHANGED_SIZES
-from tfnlp.settings.use import EvaluateSettings, ExportSettings
+from tfnlp.settings.use import EvaluateSettings
 
 _ROWS = {  # of examples, by `MaskedText.second`
     None: "windows of sentences",
@@ -37,10 +30,6 @@ _ROWS = {  # of examples, by `MaskedText.second`
     "following": "pairs of following segments",
 }
 EVALUATION = {"text": None, "batch_size": 32, "seq_length": None, "batches": 100, "seed": 1}
-EXPORTS = (
-    "seq_length", "format", "fill", "top", "weights", "litert", "onnx", "combined", "sentences",
-    "pooling",
-)  # fmt: skip
 
 
 def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
@@ -51,7 +40,6 @@ def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
         examples_config = CasedExamplesSettings if text.subwords.cased else ExamplesSettings
     summary = f"{_ROWS[text.second]}; masks are drawn when they are read"
     shared = {
-        "checkpoints": f"config.json beside Hugging Face's weights of {own['title']}",
         "examples": Examples(summary, examples_config, text.examples),
         "sections": {
             "arguments": (name, frozenset({"name", "dtype", "packed"})),
@@ -62,14 +50,9 @@ def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
         "row": ("seq_length", "num_layers", "hidden_size"),
         "prepare": text.prepare,
         "restore": restore,
-        "recognise": lambda folder, names, model_type: model_type == name,
-        "read": functools.partial(read, name),
-        "saved": saved_pair,
-        "saved_layout": "bert",
+        "checkpoint_files": functools.partial(_files, name),
         "evaluate": functools.partial(evaluate, text.batches),
         "evaluation": EVALUATION,
-        "export": functools.partial(export, functools.partial(save, name)),
-        "exports": EXPORTS,
         "vectors": vectors,
         "sentences": sentences,
     }
@@ -85,8 +68,6 @@ def encoder_fitting(name: str, subwords: Subwords = WORDPIECE, **own: Any) -> Fi
         "features": fitting.encoder_features,
         "keep_vocabulary": subwords.keep,
         "restore_tokenizer": subwords.restore,
-        "task_files": functools.partial(task_files, name),
-        "write_tokenizer": functools.partial(write_tokenizer, name),
     }
     return Fitting(**{**shared, **own})
 
@@ -99,18 +80,11 @@ def _files(name: str) -> Any:
 def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
     """Return the encoder's arguments: see `MaskedText.sizes`."""
     from tfnlp import models
-    from tfnlp.checkpoints.encoders.config import config_of
+    from tfnlp.checkpoints.encoder_config import config_of
 
     published = getattr(models, f"{name.upper()}_{config.size.upper()}")
     old = None if before is None else config_of(_files(name), before.encoder)
     return sizes_of_config(config, published, old)
-
-
-def read(name: str, path: str, dtype: str | None = None) -> Any:
-    """Return the `Pretrained` of published files: see `Family.read`."""
-    from tfnlp.checkpoints.encoders.loading import load_encoder
-
-    return load_encoder(_files(name), path, dtype=dtype)
 
 
 def start(name: str, config: Any) -> Any:
@@ -194,76 +168,3 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
 def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to one vector each: see `Family.sentences`."""
     return of_tokens(loaded.encoder, fitting.bert_reader(loaded), loaded, settings)
-
-
-def save(name: str, loaded: Any, config: ExportSettings) -> None:
-    """Write Hugging Face's files, or the encoder and its pooling for sentence-transformers."""
-    from tfnlp.checkpoints.encoders.saving import save_encoder
-
-    model, sentences = loaded.pretrainer or loaded.encoder, None
-    tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
-    if config.format == "sentence-transformers":
-        if tokenizer is None:
-            raise ValueError(f"{loaded.path} has no vocabulary, which sentence-transformers needs")
-        model, sentences = loaded.encoder, settings_to_save(loaded)
-    save_encoder(_files(name), model, config.output, tokenizer, config.overwrite, sentences)
-
-
-def task_files(name: str) -> Any:
-    """Return how fine-tuned checkpoints of the family `name` are read and written."""
-    from tfnlp.checkpoints.heads.encoders import encoder_task_files
-
-    return encoder_task_files(_files(name))
-
-
-def write_tokenizer(name: str, folder: str, reader: Any, arguments: dict[str, Any]) -> None:
-    """Write the files of a vocabulary: see `Fitting.write_tokenizer`."""
-    _files(name).tokenizer.write(folder, reader.tokenizer, arguments.get("max_positions", 512))
-
-
-def export(
-    save: Callable[[Any, ExportSettings], None], loaded: Any, config: ExportSettings
-) -> dict[str, str]:
-    """Write `encoder` and `preprocessor`, one module that fills masks, or what `save` writes."""
-    from tfnlp import hub
-    from tfnlp.hub.modules.fill import export_fill
-
-    pair_only = ("seq_length", "weights", "litert", "onnx", "combined")
-    for name in chosen(config, pair_only) if config.fill else ():
-        raise ValueError(f"`{name}` is for the pair, not for `fill`")
-    if config.top is not None and not config.fill:
-        raise ValueError("`top` is for `fill`")
-    formats = ("huggingface", "sentence-transformers")
-    if check_format(config, formats, loaded.family.title) != "savedmodel":
-        others = tuple(name for name in EXPORTS if name not in ("format", "top"))
-        only_savedmodel(config, others)
-        save(loaded, config)
-        return {"checkpoint": config.output}
-    if config.sentences or config.pooling:
-        reader = fitting.bert_reader(loaded)
-        return sentences_module(loaded, config, loaded.encoder, reader)
-    if config.fill:
-        top = 5 if config.top is None else config.top
-        return {"module": export_fill(
-            config.output, loaded.pretrainer, loaded.tokenizer, top, config.overwrite
-        )}  # fmt: skip
-    positions = loaded.config["max_positions"]
-    length = min(128 if config.seq_length is None else config.seq_length, positions)
-    graphs = vector_graphs(loaded, config, fitting.bert_reader(loaded), length)
-    paths = hub.export_bert(
-        config.output,
-        loaded.encoder,
-        loaded.tokenizer,
-        loaded.pretrainer,
-        seq_length=length,
-        overwrite=config.overwrite,
-        weights=config.weights,
-        litert=graphs.litert,
-        family=loaded.family.name,
-        onnx=graphs.onnx,
-        beside=graphs.beside,
-        combined=config.combined,
-    )
-    names = ("module",) if config.combined else ("encoder", "preprocessor")
-    paths = (paths,) if config.combined else paths
-    return {**dict(zip(names, paths, strict=True)), **graphs.paths()}

@@ -7,12 +7,11 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tfnlp.cards import card_of_export
 from tfnlp.families.cards import card_of
 from tfnlp.families.sentence_measures import measured_on_pairs
-from tfnlp.families.sentences import embedded, pooled_of
+from tfnlp.families.sentences import embedded, encoder_and_length, pooled_of, settings_to_save
 from tfnlp.settings.options import Settings
-from tfnlp.settings.use import EvaluateSettings, ExportSettings
+from tfnlp.settings.use import EvaluateSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,10 +37,6 @@ class Fitting:
     both_orders: bool = False  # similarity reads both orders of the two texts
     word_embeddings: bool = False  # a task has embeddings of its own for whole words
     sentence_reader: Callable[..., Any] | None = None  # of texts for their vectors; None: `reader`
-    # The `tfnlp.checkpoints.heads.files.TaskFiles` of Hugging Face's fine-tuned checkpoints.
-    task_files: Callable[[], Any] | None = None
-    # (folder, reader, arguments of the encoder): writes `tokenizer.json` and the like.
-    write_tokenizer: Callable[..., None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,8 +113,6 @@ class Family:
     restore: Callable[..., Any]  # (folder, run config, dtype) to a `Pretrained`
     evaluate: Callable[..., Any]  # (pretrained, evaluation config) to a `Measured`
     evaluation: Mapping[str, Any]  # arguments of `tfnlp evaluate`, with their defaults
-    export: Callable[..., dict[str, str]]  # (pretrained, export config) to what it wrote, and where
-    exports: tuple[str, ...]  # arguments of `tfnlp export`
     vectors: Callable[..., Any]  # pretrained to the function that its module would be
     # (pretrained, `tfnlp.families.sentences.Pooled`) to a function of strings to float32 `[N, D]`.
     sentences: Callable[..., Any]
@@ -127,19 +120,13 @@ class Family:
     # Name of the function in `tfnlp.models` that puts the heads on the encoder; None: the encoder
     # is what a run trains and saves.
     pretrainer: str | None = None
-    # (folder, file names, Hugging Face's `model_type` or None) to whether a checkpoint there is
-    # this family's; None if it reads nobody's checkpoints.
-    recognise: Callable[..., bool] | None = None
-    read: Callable[..., Any] | None = None  # (path, dtype) to somebody's checkpoint
-    checkpoints: str = ""  # what `recognise` looks for, in words
-    recognise_file: Callable[[str], bool] | None = None  # whether `read` takes a file
+    # To the `tfnlp.checkpoints.family_files.FamilyFiles`; None of what Hugging Face does not know.
+    checkpoint_files: Callable[[], Any] = lambda: None
     finish: Callable[..., None] | None = None  # (pretrained, folder), when a run is loaded
     needs: tuple[str, ...] = ("text",)  # arguments of an evaluation, "a|b" for one of two
     start: Callable[..., Any] = lambda config: None  # the model to go on from
     # (config, model to go on from) to the config with defaults that depend on that model.
     settle: Callable[..., Any] | None = None
-    saved: Callable[..., Any] | None = None  # path to a `Pretrained` around exported modules
-    saved_layout: str = ""  # what `tfnlp.hub.saved_kind` says of these
     fitting: Fitting | None = None
     examples: Examples | None = None
     plan: Plan | None = None
@@ -161,13 +148,17 @@ class Family:
             return encoder, None
         return encoder, getattr(models, self.pretrainer)(encoder, **heads)
 
+    @property
+    def files(self) -> Any:
+        """How Hugging Face's files of this family are read and written; None: they are not."""
+        return self.checkpoint_files()
+
     def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
-        """Write a model of this family with the settings that it takes."""
-        config = ExportSettings.make(output=str(directory), **settings)
-        self.check_takes(config, (*self.exports, "output", "overwrite"), "exports", loaded.path)
+        """Write a model of this family: see `tfnlp.formats.export`."""
+        from tfnlp.formats import export
+
         self.check_weights(loaded)
-        with card_of_export(card_of(loaded)):
-            return self.export(loaded, config)
+        return export(loaded, directory, settings, card_of(loaded))
 
     def measured(self, loaded: Any, text: Any, settings: dict[str, Any]) -> Any:
         """Measure a model of this family with the settings that it takes, filled with defaults."""
@@ -176,14 +167,14 @@ class Family:
         config = EvaluateSettings.make(**given)
         if config.pairs is not None:
             return measured_on_pairs(loaded, config)
-        self.check_takes(config, (*self.evaluation, "layout"), "evaluation", loaded.path)
+        self._check_evaluation(config, loaded.path)
         defaults = {
             name: value
             for name, value in self.evaluation.items()
             if getattr(config, name) is None and value is not None
         }
         for name in self.needs:
-            if not any(getattr(config, one) for one in name.split("|")):
+            if all(getattr(config, one) is None for one in name.split("|")):
                 asked = f"`{name.replace('|', '` or `')}`"
                 raise ValueError(f"{loaded.path} is {self.title}; give {asked} to measure it on")
         return self.evaluate(loaded, config.replace(**defaults))
@@ -209,6 +200,22 @@ class Family:
             loaded.sentence_functions[pooled] = self.sentences(loaded, pooled)
         return loaded.sentence_functions[pooled]
 
+    def sentence_reader(self, loaded: Any) -> Any:
+        """Return what reads texts for their vectors, see `tfnlp.text.task_readers`."""
+        return (self.fitting.sentence_reader or self.fitting.reader)(loaded)
+
+    def sentence_network(self, loaded: Any, settings: dict[str, Any]) -> tuple[Any, Any, int]:
+        """Return the model of tokens to one vector, the reader, and the largest length of a text.
+
+        `settings` are those of `Pretrained.embed`.
+        """
+        network, length = encoder_and_length(loaded, settings)
+        return network, self.sentence_reader(loaded), length
+
+    def sentence_settings(self, loaded: Any) -> Any:
+        """Return what a folder of sentence-transformers says of a model: what `embed` does."""
+        return settings_to_save(loaded)
+
     def check_weights(self, loaded: Any) -> None:
         """Refuse an exported module where the model itself is needed."""
         if loaded.saved:
@@ -217,17 +224,16 @@ class Family:
                 "run or checkpoint that it was made from"
             )
 
-    def check_takes(
-        self, config: Settings, names: tuple[str, ...], kind: str, path: str | None
-    ) -> None:
+    def _check_evaluation(self, config: EvaluateSettings, path: str | None) -> None:
         """Refuse arguments that only other families take."""
         from tfnlp.families import FAMILIES
 
         for name in sorted(config.given):
             value = getattr(config, name)
-            if name not in names and value is not None and value is not False:
+            known = name in (*self.evaluation, "layout")
+            if not known and value is not None and value is not False:
                 families = reversed(FAMILIES.values())
-                others = dict.fromkeys(f.title for f in families if name in getattr(f, kind))
+                others = dict.fromkeys(f.title for f in families if name in f.evaluation)
                 whose = " or ".join(others) or "a fine-tuned model"
                 raise ValueError(f"`{name}` is for {whose}; {path or 'the model'} is {self.title}")
 

@@ -7,23 +7,18 @@ from typing import Any
 from tfnlp.families import examples, fitting
 from tfnlp.families.checked import whole_number
 from tfnlp.families.continuations import GPT_PREDICTION
-from tfnlp.families.export_checks import check_format, only_savedmodel
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.gpt_text import perplexities, prepare
 from tfnlp.families.packing import packed_pretrainer, was_packed
 from tfnlp.families.plans import GPT_PLAN
-from tfnlp.families.saved import saved_pair
-from tfnlp.families.sentences import of_tokens, sentences_module, vector_graphs
+from tfnlp.families.sentences import of_tokens
 from tfnlp.families.starts import model_to_go_on_from
 from tfnlp.families.strings import string_vectors
 from tfnlp.families.token_text import read_token_text
 from tfnlp.settings.examples import GPTExamplesSettings
 from tfnlp.settings.gpt import SIZES, GPTSettings
 from tfnlp.settings.sizes import CHANGED_SIZES
-from tfnlp.settings.use import EvaluateSettings, ExportSettings
-
-_FILES = ("params_shapes.json", "params_0.npy", "hparams.json", "encoder.json")  # OpenAI's
-_MODEL_TYPES = ("openai-gpt", "gpt2")
+from tfnlp.settings.use import EvaluateSettings
 
 
 def start(config: GPTSettings) -> Any:
@@ -46,18 +41,6 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
         make_tokenizer=lambda: gpt_tokenizer(vocabulary),
         vocabulary=vocabulary,
     )
-
-
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the GPT of OpenAI's or Hugging Face's files."""
-    from tfnlp import checkpoints
-
-    return checkpoints.load_gpt(path, dtype=dtype)
-
-
-def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
-    """Return whether a folder holds files of a GPT or GPT-2."""
-    return any(name in _FILES for name in names) or model_type in _MODEL_TYPES
 
 
 def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
@@ -112,52 +95,11 @@ def _sentence_reader(loaded: Any) -> Any:
     return GPTReader(loaded.tokenizer, None)
 
 
-def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
-    """Write `model` and `preprocessor`, or Hugging Face's files."""
-    from tfnlp import checkpoints, hub
+def _files() -> Any:
+    """Return the published files of GPT and GPT-2."""
+    from tfnlp.checkpoints.gpt_tasks import GPT_FILES
 
-    if check_format(config, ("huggingface",), "a GPT") != "savedmodel":
-        only_savedmodel(config, ("weights", "litert", "onnx", "sentences", "pooling"))
-        checkpoints.save_gpt(config.output, loaded.pretrainer, loaded.tokenizer, config.overwrite)
-        return {"checkpoint": config.output}
-    if config.sentences or config.pooling:
-        return sentences_module(loaded, config, loaded.encoder, _sentence_reader(loaded))
-    if loaded.pretrainer is None:
-        raise ValueError(f"{loaded.path} is trained for vectors of sentences; export `sentences`")
-    length = 128 if config.seq_length is None else config.seq_length
-    length = min(length, loaded.config["max_positions"])
-    graphs = vector_graphs(loaded, config, _sentence_reader(loaded), length)
-    model, preprocessor = hub.export_gpt(
-        config.output,
-        loaded.pretrainer,
-        loaded.tokenizer,
-        seq_length=length,
-        overwrite=config.overwrite,
-        weights=config.weights,
-        graphs=graphs,
-        title=str(loaded.path),
-    )
-    return {"model": model, "preprocessor": preprocessor, **graphs.paths()}
-
-
-def _task_files() -> Any:
-    from tfnlp.checkpoints.gpt.tasks import gpt_task_files
-
-    return gpt_task_files()
-
-
-def _write_tokenizer(folder: str, reader: Any, arguments: dict[str, Any]) -> None:
-    """Write the files of a vocabulary: see `Fitting.write_tokenizer`."""
-    from tfnlp.checkpoints.gpt.tasks import ENDS
-    from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
-
-    special = reader.special
-    if special is not None and len(set(special)) < len(special):
-        return  # of a loaded module: one token stands for three
-    ends = None if special is None else ENDS
-    positions = arguments.get("max_positions", 512)
-    write_byte_pairs(folder, reader.tokenizer)
-    write_task_tokens(folder, reader.tokenizer, arguments["vocab_size"], ends, positions)
+    return GPT_FILES
 
 
 GPT = Family(
@@ -171,15 +113,9 @@ GPT = Family(
     row=("seq_length", "num_layers", "hidden_size"),
     prepare=prepare,
     restore=restore,
-    recognise=recognise,
-    read=read,
-    checkpoints="OpenAI's params_*.npy or hparams.json, or Hugging Face's config.json of a GPT",
-    saved=saved_pair,
-    saved_layout="gpt",
+    checkpoint_files=_files,
     evaluate=evaluate,
     evaluation={"text": None, "batch_size": 16, "seq_length": None, "stride": None},
-    export=export,
-    exports=("seq_length", "format", "weights", "litert", "onnx", "sentences", "pooling"),
     vectors=vectors,
     sentences=sentences,
     fitting=Fitting(
@@ -190,8 +126,6 @@ GPT = Family(
         warmup=0.002,
         keep_vocabulary=fitting.keep_bpe,
         restore_tokenizer=fitting.restore_bpe,
-        task_files=_task_files,
-        write_tokenizer=_write_tokenizer,
         language_model=True,
         both_orders=True,
         sentence_reader=_sentence_reader,

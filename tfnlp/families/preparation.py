@@ -70,17 +70,19 @@ def documents(config: Any, paragraphs: bool = False) -> tuple[Documents, Documen
     from tfnlp.data.corpus.cache import cache_folder
     from tfnlp.data.corpus.python_text import documents_of
     from tfnlp.data.corpus.stored_documents import StoredDocuments, stored_text
+    from tfnlp.data.rows import held
 
-    def read(text: Any) -> Documents:
-        stored = stored_text(text, config.layout, paragraphs)
+    def read(name: str) -> Documents:
+        text = held(getattr(config, name))
+        stored = stored_text(text, config.layout, paragraphs, name)
         if stored is not None:
             print(f"what is made of large texts is kept in {cache_folder()}", file=sys.stderr)
             return StoredDocuments(stored)
-        return list(documents_of(text, config.layout, paragraphs))
+        return list(documents_of(text, config.layout, paragraphs, name=name))
 
-    train = read(config.text)
+    train = read("text")
     if config.valid is not None:
-        return train, read(config.valid)
+        return train, read("valid")
     if isinstance(train, list):
         return split_documents(train, config.held_out, config.seed)
     return train.split(config.held_out, config.seed)

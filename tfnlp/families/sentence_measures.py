@@ -16,16 +16,14 @@ TAKES = ("pairs", "text_columns", "label", "skip_bad_rows", "layout")
 
 
 def measured_on_pairs(loaded: Pretrained, config: EvaluateSettings) -> Measured:
-    """Return the measures of `tfnlp.tasks.sentence_scores.score_sentences`."""
-    from tfnlp.data import examples_of
+    """Return the measures of `tfnlp.tasks.embed.score_sentences`."""
     from tfnlp.families.family import Measured
-    from tfnlp.tasks.sentence_scores import score_sentences
+    from tfnlp.tasks.embed import Embed, score_sentences
 
     for name in sorted(config.given - {*TAKES}):
         raise ValueError(f"`{name}` can't be given with `pairs`; leave one of them out")
-    data = examples_of(
+    data = Embed.read(
         config.pairs,
-        "embed",
         text=config.text_columns,
         label=config.label,
         skip=config.skip_bad_rows,

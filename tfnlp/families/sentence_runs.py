@@ -60,12 +60,6 @@ def trainable_encoder(loaded: Pretrained, dropout: float, dtype: str | None) -> 
     return encoder_for_tasks(build, loaded.encoder, arguments, **rates, dtype=dtype), arguments
 
 
-def reader_of(loaded: Pretrained) -> Any:
-    """Return what reads the texts of a model, see `tfnlp.text.task_readers`."""
-    fitting = loaded.family.fitting
-    return (fitting.sentence_reader or fitting.reader)(loaded)
-
-
 def siamese_of(encoder: keras.Model, settings: SentenceRun) -> keras.Model:
     """Return the network that a run trains."""
     from tfnlp.models import siamese

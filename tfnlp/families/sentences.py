@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
-from tfnlp.families.export_checks import chosen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +96,7 @@ def of_tokens(
     from tfnlp.models import sentence_encoder
     from tfnlp.models.first_position import encoder_at_first
     from tfnlp.models.sentence_encoder import hidden_states
-    from tfnlp.training.forward import forward
+    from tfnlp.training.prediction import forward
 
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     length = min(_length_of(loaded, settings), fixed or math.inf)
@@ -177,39 +176,6 @@ def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[..., np.nd
         return words.with_values(found).to_tensor()  # [B, T, D]
 
     return of_words(states, loaded.word_vectors.size, settings, loaded.family.title)
-
-
-def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -> dict[str, str]:
-    """Write a module of strings to one vector each; for `model` and `reader` see `of_tokens`."""
-    from tfnlp.hub.modules.sentences import export_sentences
-    from tfnlp.models import sentence_encoder
-
-    for name in chosen(config, ("fill", "top", "combined")):
-        raise ValueError(f"`{name}` is for other modules; leave it out with `sentences`")
-    if config.pooling and not config.sentences:
-        raise ValueError("`pooling` is for `sentences`; the pair returns the vectors of tokens")
-    pooled = pooled_of(loaded, config.pooling, max_length=config.seq_length)
-    length = _length_of(loaded, pooled)
-    made = sentence_encoder(model, pooled.pooling, pooled.normalize)
-    graphs = vector_graphs(loaded, config, reader, length)
-    module = export_sentences(
-        config.output, made, reader, length, config.overwrite, config.weights, graphs
-    )
-    return {"module": module, **graphs.paths()}
-
-
-def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> Any:
-    """Return the `tfnlp.hub.saving.graphs.Graphs` of a model that gives vectors."""
-    from tfnlp.hub.modules.task_files import write_example
-    from tfnlp.hub.saving.graphs import Graphs
-
-    write = loaded.family.fitting.write_tokenizer
-
-    def beside(folder: str, file: str) -> None:
-        write(folder, reader, loaded.config)
-        write_example(folder, file, length)
-
-    return Graphs(config.litert, config.onnx, beside)
 
 
 def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[Any, int]:

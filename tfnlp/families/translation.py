@@ -28,8 +28,6 @@ def translation_family(name: str, decoder: str, **own: Any) -> Family:
         evaluate=translation_use.evaluate,
         evaluation=translation_use.TRANSLATION_MEASURES,
         needs=translation_use.TRANSLATION_NEEDS,
-        export=translation_use.export,
-        exports=translation_use.TRANSLATION_EXPORTS,
         vectors=translation_use.vectors,
         sentences=translation_use.sentences,
         prediction=translation_use.TRANSLATION_PREDICTION,
@@ -133,7 +131,7 @@ def _average(
     if chief:
         path = average_checkpoints(config.output, config.average)
     trainer.workers.gather(trainer.step)  # nobody reads it before it is there
-    restore_weights(config.output, trainer.task.model, average=True)
+    restore_weights(config.output, trainer.objective.model, average=True)
     results = measure(trainer)
     better = results["nll"] < best["nll"]
     when = f"mean of the last {config.average} checkpoints"
@@ -159,13 +157,12 @@ def _texts(config: Any) -> tuple[Any, Any]:
     """Return pairs to train on and pairs held out, two `ParallelText`s."""
     import numpy as np
 
-    from tfnlp.data import ParallelText, read_parallel
+    from tfnlp.data.corpus.parallel_text import ParallelText, parallel_rows, read_parallel
 
     if bool(config.valid_source) != bool(config.valid_target):
         raise ValueError("give both `valid_source` and `valid_target`, or neither")
     if config.text is not None:
-        sources, targets = (list(side) for side in zip(*config.text, strict=True))
-        text = ParallelText(sources, targets, 0)
+        text = parallel_rows(config.text, "text")
     elif config.source and config.target:
         text = read_parallel(paths(config.source), paths(config.target))
     else:

@@ -10,14 +10,13 @@ from tfnlp.families.preparation import write_lines
 from tfnlp.families.sentences import of_tokens
 from tfnlp.pictures import can_draw, matplotlib_module, plot_attention, plot_lengths
 from tfnlp.settings.translation import PredictTranslation
-from tfnlp.settings.use import EvaluateSettings, ExportSettings
+from tfnlp.settings.use import EvaluateSettings
 
 TRANSLATION_MEASURES = {
     "source": None, "target": None, "batch_size": 32, "beams": 4, "length_penalty": 0.6,
     "report": None,
 }  # fmt: skip
 _PART = 8192  # sentences that are translated at once
-TRANSLATION_EXPORTS = ("beams", "length_penalty")
 TRANSLATION_NEEDS = ("source", "target")
 
 
@@ -28,7 +27,7 @@ def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """
     from tfnlp.data import read_parallel
     from tfnlp.hub import Translator
-    from tfnlp.objectives.bleu import bleu_by_length, corpus_bleu, sacrebleu
+    from tfnlp.objectives.translation import bleu_by_length, corpus_bleu, sacrebleu
 
     sacrebleu()
     text = read_parallel(paths(config.source), paths(config.target))
@@ -74,18 +73,6 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     outputs = {"sequence_output": loaded.encoder.output["encoder_output"]}
     model = keras.Model(inputs, outputs)
     return of_tokens(model, SourceReader(loaded.tokenizer), loaded, settings)
-
-
-def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
-    """Write a module of sentences to translations."""
-    from tfnlp import hub
-
-    beams = 4 if config.beams is None else config.beams
-    penalty = 0.6 if config.length_penalty is None else config.length_penalty
-    translator = hub.Translator(loaded.decoder, loaded.tokenizer, beams, penalty)
-    return {"module": hub.export_translator(
-        config.output, loaded.encoder, translator, config.overwrite
-    )}  # fmt: skip
 
 
 def predict(loaded: Any, config: PredictTranslation) -> list[str]:

@@ -5,14 +5,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfnlp.families.export_checks import check_format, only_savedmodel
 from tfnlp.families.family import Measured, Prediction
 from tfnlp.families.sentences import of_word_vectors
-from tfnlp.settings.use import VECTOR_FILES, EvaluateSettings, ExportSettings
+from tfnlp.settings.use import EvaluateSettings
 from tfnlp.settings.word2vec import PredictWords
 
-_MODULE_ONLY = ("combiner", "oov_buckets", "lowercase", "strip_punctuation")
-VECTOR_EXPORTS = ("format", *_MODULE_ONLY)
 VECTOR_MEASURES = {"analogies": None, "similarity": None, "most_frequent": None}
 
 
@@ -83,27 +80,6 @@ def text_vectors(loaded: Any) -> Callable[[list[str]], Any]:
     return lambda texts: module(tf.constant(texts))
 
 
-def export_vectors(loaded: Any, config: ExportSettings) -> dict[str, str]:
-    """Write a module of texts to vectors, or a file of vectors."""
-    from tfnlp import checkpoints, hub
-
-    form = check_format(config, VECTOR_FILES, "word vectors")
-    if form != "savedmodel":
-        only_savedmodel(config, _MODULE_ONLY)
-        checkpoints.write_word_vectors(config.output, loaded.word_vectors, form, config.overwrite)
-        return {"vectors": config.output}
-    module = hub.export_word_vectors(
-        config.output,
-        loaded.word_vectors,
-        oov_buckets=1 if config.oov_buckets is None else config.oov_buckets,
-        combiner=config.combiner or "sqrtn",
-        lowercase=config.lowercase,
-        punctuation=not config.strip_punctuation,
-        overwrite=config.overwrite,
-    )
-    return {"module": module}
-
-
 def query(text: str) -> tuple[list[str], list[str]]:
     """Return the words of "king - man + woman", as `(positive, negative)`."""
     positive, negative, sign, words = [], [], "+", text.split()
@@ -156,8 +132,6 @@ VECTOR_PREDICTION = Prediction(
 
 # The fields of a `Family` that all families of word vectors fill alike.
 OF_VECTORS: dict[str, Any] = {
-    "export": export_vectors,
-    "exports": VECTOR_EXPORTS,
     "vectors": text_vectors,
     "sentences": of_word_vectors,
     "prediction": VECTOR_PREDICTION,

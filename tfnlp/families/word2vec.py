@@ -128,22 +128,6 @@ def finish(loaded: Any, path: str) -> None:
     loaded.word_vectors = WordVectors(words, subwords.vectors(words, own), counts, subwords)
 
 
-def recognise_file(path: str) -> bool:
-    """Return whether a path is a file of word vectors."""
-    from tfnlp.checkpoints.word_vectors import word_vectors_kind
-
-    return os.path.isfile(path) and word_vectors_kind(path) is not None
-
-
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the vectors of a file of word2vec, fastText or GloVe."""
-    from tfnlp import checkpoints
-    from tfnlp.checkpoints.pretrained import Pretrained
-
-    vectors = checkpoints.read_word_vectors(path)
-    return Pretrained(None, None, {}, words=vectors.words, word_vectors=vectors)
-
-
 WORD2VEC = Family(
     name="word2vec",
     title="word vectors",
@@ -154,9 +138,6 @@ WORD2VEC = Family(
     prepare=prepare,
     restore=restore,
     finish=finish,
-    recognise_file=recognise_file,
-    read=read,
-    checkpoints="a file of word2vec, fastText or GloVe",
     evaluate=evaluate_vectors,
     evaluation=VECTOR_MEASURES,
     needs=("analogies|similarity",),

@@ -1,12 +1,17 @@
-"""The training steps of the recipes of published models."""
+"""The training steps of the recipes of published models, the defaults of `tfnlp pretrain`."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+from tfnlp import layers, models, training
 from tfnlp.families import FAMILIES, Family
+from tfnlp.objectives import Objective
 from tfnlp.settings.plan import MODELS
+from tfnlp.training.engines.step import StepSettings
+
+_STEPS = 1_000_000  # of the schedule; any number: it is a constant of the program
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -44,8 +49,6 @@ class Preset:
     sizes: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        from tfnlp import models
-
         name, plan = self.name, self.plan
         for option in ("predictions", "samples"):
             if getattr(self, option) is not None and option not in plan.options:
@@ -81,15 +84,36 @@ class Preset:
         """The family's `Plan`."""
         return self.family.plan
 
-    def task(self) -> Any:
-        """Return what is learnt, see `tfnlp.tasks`."""
-        task = self.plan.task(self.sizes, self)
+    def objective(self) -> Objective:
+        """Return what is learnt."""
+        objective = self.plan.task(self.sizes, self)
         if self.lora is not None:
-            from tfnlp import layers, models
-
-            models.add_low_rank(task.model, layers.LowRank(self.lora))
-        return task
+            models.add_low_rank(objective.model, layers.LowRank(self.lora))
+        return objective
 
     def batch(self) -> dict[str, tuple]:
         """Return a dict of the batch's names to (shape, dtype)."""
         return self.plan.batch(self.sizes, self)
+
+
+def step_settings(preset: Preset) -> StepSettings:
+    """Return the settings of a preset's step, with the recipe's optimizer, schedule and clipping.
+
+    Called in a scope in which variables have shapes and no values.
+    """
+    recipe, objective = preset.family.config, preset.objective()
+    optimizer = training.optimizer(preset.optimizer or recipe.optimizer, recipe.weight_decay)
+    optimizer.build(objective.model.trainable_variables)
+    return StepSettings(
+        objective,
+        optimizer,
+        training.schedule(recipe.schedule, recipe.learning_rate, _STEPS, _STEPS // 100),
+        recipe.clip_norm,
+        preset.accumulation,
+        steps_per_call=1,
+        jit_compile=False,  # what calls it is compiled
+        seed=0,
+        loss_scale=preset.plan.loss_scale(preset),
+        layer_rates=None,
+        remat=preset.remat,
+    )

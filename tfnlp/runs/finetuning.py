@@ -9,6 +9,10 @@ import sys
 import time
 from typing import Any
 
+import keras
+import tensorflow as tf
+
+from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
 from tfnlp.families.fitting import width
@@ -16,34 +20,41 @@ from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
-from tfnlp.runs.class_weights import loss_settings
-from tfnlp.runs.devices import check_batch, devices
+from tfnlp.runs.devices import check_batch, check_batch_memory, devices, shown_weights
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_examples import (
     check_examples,
+    fold_numbers,
     read_parts,
     say_cut,
     say_labels,
     shown_source,
 )
+from tfnlp.runs.finetune_recipe import (
+    check_pack,
+    kept_numbers,
+    loss_settings,
+    make_trainer,
+    metric_of,
+    settings_of,
+    task_learnt,
+    task_of,
+)
 from tfnlp.runs.finetune_record import begin, ended_before, run_config, shown_results, write_results
-from tfnlp.runs.finetune_settings import settings_of
-from tfnlp.runs.finetune_spec import check_pack, metric_of, task_learnt
-from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
-from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import search
-from tfnlp.runs.memory import check_batch_memory, shown_weights
-from tfnlp.runs.peft_export import base_name
 from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
-from tfnlp.settings.finetune import EMBED, FEATURES, FILL, FinetuneSettings
-from tfnlp.tasks import TASKS, Task
+from tfnlp.settings.finetune import FEATURES, FinetuneSettings
+from tfnlp.tasks import Embed, Fill, HeadTask, Task
+from tfnlp.text import split_words
+from tfnlp.training import is_compiled
+from tfnlp.training.run import record_files, write_config
 
 
-def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], list[Any]]:
+def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[Any]]:
     """Train each combination of features and seed that a config asks for.
 
     Returns:
@@ -51,7 +62,7 @@ def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], 
         measure that chose it, "folder", its folder, and of several runs "runs", the measures of
         each; of "fill" those of pretraining.
     """
-    if task == FILL:
+    if kind is Fill:
         family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
         return {**train_family(family, config), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
@@ -63,10 +74,10 @@ def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], 
             "give another `output`, or `restart` to replace them by one run"
         )
     with devices(config) as strategy, locked(config.output):
-        if task == EMBED:
+        if kind is Embed:
             work = SentenceTrainingRuns(config, strategy)
         else:
-            work = Finetuning(TASKS[task], config, strategy)
+            work = Finetuning(kind, config, strategy)
         choices = FEATURES if config.features == "all" else [work.features]
         if single:
             results = work.run(config.output, choices[0], config.seeds[0])
@@ -80,12 +91,12 @@ def finetune_task(task: str, config: FinetuneSettings) -> tuple[dict[str, Any], 
 class Finetuning:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, kind: type[Task], config: FinetuneSettings, strategy: Any) -> None:
+    def __init__(self, kind: type[HeadTask], config: FinetuneSettings, strategy: Any) -> None:
         self.config, self.strategy = config, strategy
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
-        self.train, self.dev, self.read_as = read_parts(kind.name, config)
+        self.train, self.dev, self.read_as = read_parts(kind.form, config)
         self.every = self.train  # of which folds are held out in turn
         if config.folds:
             self._folds = fold_numbers(kind, self.every, config.folds)
@@ -97,7 +108,7 @@ class Finetuning:
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
-            check_pack(kind, config, self.backbone, self.features)
+            check_pack(config, self.backbone, self.features)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, self.features)
         self.task = task_learnt(kind, config, self.backbone, self.features, self.every)
@@ -145,10 +156,6 @@ class Finetuning:
         `features` is a name of `tfnlp.models.FEATURES`, None to fine-tune the whole model; the seed
         is that of new weights, dropout and the order of examples.
         """
-        import keras
-
-        from tfnlp.training.run import record_files, write_config
-
         begin(self.config, folder)
         settings = self._settings(folder, features)
         words = self._words()
@@ -267,8 +274,6 @@ class Finetuning:
         """Return the words that the task has embeddings for: they come twice or more."""
         if not self.fitting.word_embeddings or not self.config.word_embeddings:
             return None
-        from tfnlp.text import split_words
-
         counts = collections.Counter(
             word.lower()
             for example in self.train
@@ -285,7 +290,6 @@ class Finetuning:
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
         found = self.task.baselines(self.task.golds(self.dev))
         results["baseline"] = {name: dataclasses.asdict(b) for name, b in found.items()}
-        results["base"] = base_name(self.backbone)
         given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
         results.update(facts_of(self.backbone, *given))
         model.task, kept = self.task.settled(self.dev, predictions, metrics)
@@ -302,11 +306,6 @@ def _training_batches(
     work: Finetuning, model: Any, train: Any, settings: dict[str, Any], seed: int
 ) -> Any:
     """Return the batches to learn from: padded, of about as many tokens, or packed rows."""
-    import tensorflow as tf
-
-    from tfnlp.data.labelled.batches import bucket_lengths
-    from tfnlp.training import is_compiled
-
     config, strategy, examples = work.config, work.strategy, work.examples
     parts = strategy.num_replicas_in_sync * settings["accumulation"]
     tokens, size = settings.get("batch_tokens"), settings["batch_size"]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import FAMILIES
 from tfnlp.families.published import opened, opened_modules
-from tfnlp.families.recognition import load_pretrained
 from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.runs.pretraining import train_family
-from tfnlp.settings.finetune import EMBED, FILL
 from tfnlp.settings.tables import TASKS
 from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
+    from tfnlp.formats import Module
     from tfnlp.hub import Inspection
-    from tfnlp.runs.module import Module
     from tfnlp.runs.search_index import Index
     from tfnlp.runs.task_run import TaskRun
 
@@ -59,8 +58,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
 
 def _load(path: str, dtype: str | None) -> Loaded:
     """Load a model from a path on this machine."""
-    from tfnlp.hub import saved_kind
-    from tfnlp.runs.module import Module
+    from tfnlp.families.recognition import read_model
     from tfnlp.runs.search_index import Index, is_index
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
@@ -70,9 +68,7 @@ def _load(path: str, dtype: str | None) -> Loaded:
             return Index(path)
         if is_task(path):
             return TaskRun(path, dtype)
-        if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(path) is None:
-            return Module(path)
-    return load_pretrained(path, dtype=dtype)
+    return read_model(path, dtype)
 
 
 def pretrain(
@@ -87,8 +83,10 @@ def pretrain(
         family: "word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
             "roberta", "distilbert", "albert" or "electra".
         text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
-            sentences) or of dicts; a pandas frame; a `tf.data.Dataset`. Of models that translate a
-            list of pairs, or `source=` and `target=` files.
+            sentences) or of dicts; a table of pandas, polars or Arrow; a Hugging Face data set; a
+            `tf.data.Dataset`. See `tfnlp.data.documents_of`. Of models that translate rows of a
+            sentence and its translation (in tables `source` and `target`), or `source=` and
+            `target=` files.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the family's settings (`tfnlp.settings(family)` lists them), such as
             `size`, `steps`, `batch_size`, `learning_rate`, `valid`.
@@ -105,7 +103,11 @@ def pretrain(
         raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
     given = {name: value for name, value in given.items() if value is not None}
-    results = train_family(FAMILIES[family], FAMILIES[family].config.make(**given))
+    config = FAMILIES[family].config.make(**given)
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.runs.pretraining import train_family
+
+    results = train_family(FAMILIES[family], config)
     loaded = load(given["output"])
     loaded.results = results
     return loaded
@@ -126,7 +128,8 @@ def finetune(
             vectors of sentences; or "fill", which goes on with the masked language model of a BERT.
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
-            pandas frame; a `tf.data.Dataset`. See `tfnlp.data.examples_of`; of "fill" text.
+            table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See
+            `tfnlp.tasks.Task.read`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
@@ -141,25 +144,29 @@ def finetune(
             used, a model that can't be fine-tuned, or a folder that holds another run.
         OSError: if something can't be read or written.
     """
-    from tfnlp.runs.finetuning import finetune_task
-    from tfnlp.runs.task_run import TaskRun
-
     if task not in TASKS:
         raise ValueError(f"task={task!r} must be one of {', '.join(TASKS)}")
     config_class, _ = TASKS[task]
     model = os.fspath(model) if isinstance(model, os.PathLike) else model
-    names = ("start", "text", "valid") if task == FILL else ("model", "train", "dev")
+    names = [field.name for field in dataclasses.fields(config_class)]
+    names = ("model", "train", "dev") if "model" in names else ("start", "text", "valid")
     given = dict(zip(names, (model, train, dev), strict=True))
     given.update(settings, output=None if output is None else os.fspath(output))
     config = config_class.make(**{n: value for n, value in given.items() if value is not None})
-    results, examples = finetune_task(task, config)
-    if task in (EMBED, FILL):
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.runs.finetuning import finetune_task
+    from tfnlp.runs.task_run import TaskRun
+    from tfnlp.tasks import TASKS as KINDS
+    from tfnlp.tasks import HeadTask
+
+    results, examples = finetune_task(KINDS[task], config)
+    if not issubclass(KINDS[task], HeadTask):
         loaded = load(config.output)
         loaded.results = results
         return loaded
     run = TaskRun(config.output)
     run.results = {**(run.results or {}), **results}
-    run.dev = examples if dev is None else dev
+    run.dev = examples if dev is None or isinstance(dev, Iterator) else dev
     return run
 
 
@@ -199,18 +206,19 @@ def export(
 
 def embed(
     model: Any,
-    input: str | os.PathLike[str] | list[Any],
+    input: Any,
     output: str | os.PathLike[str],
     dtype: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Write one vector for each text of files; what `tfnlp embed` does.
+    """Write one vector for each text; what `tfnlp embed` does.
 
-    For texts in memory see `Pretrained.embed`.
+    `Pretrained.embed` returns vectors and writes nothing.
 
     Args:
         model: A path or name that `tfnlp.load` takes, or a `Pretrained`.
-        input: A file or several: a text a line, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
+        input: A file or several, also as globs, `tfds:` and `book:` names: a text a line, `.tsv`,
+            `.csv`, `.jsonl` or `.parquet`. Or texts in memory, as in `tfnlp.pretrain`.
         output: `.npy`, `.parquet`, or `.tsv` for TensorBoard's projector; a name without an ending
             is an index, which `tfnlp.load` returns as an object with `search`. The same call again
             goes on after the last whole part of 16,384 texts.
@@ -229,8 +237,7 @@ def embed(
     """
     from tfnlp.runs.embedding import embed_files
 
-    paths = [os.fspath(path) for path in (input if isinstance(input, list) else [input])]
-    given = {"model": model, "input": paths, "output": os.fspath(output), **settings}
+    given = {"model": model, "input": input, "output": os.fspath(output), **settings}
     return embed_files(EmbedSettings.make(**given), dtype)
 
 

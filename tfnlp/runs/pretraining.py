@@ -3,7 +3,10 @@
 import dataclasses
 from typing import Any
 
-from tfnlp import __version__
+import keras
+import tensorflow as tf
+
+from tfnlp import __version__, training
 from tfnlp.families.defaults import with_initializer_range
 from tfnlp.families.examples import readable, with_examples
 from tfnlp.families.family import Family
@@ -11,9 +14,18 @@ from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
 from tfnlp.files import local_copy, written_whole
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.published import at_revision, is_published
-from tfnlp.runs.devices import alone, check_batch, devices
+from tfnlp.runs.devices import alone, check_batch, check_rows, check_weights, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.memory import check_rows, check_weights
+from tfnlp.training import workers_of
+from tfnlp.training.optimizers import optimizer_settings
+from tfnlp.training.run import (
+    check_run,
+    delete_run,
+    is_run,
+    read_config,
+    record_files,
+    write_config,
+)
 
 
 def train_family(family: Family, config: Any) -> dict[str, Any]:
@@ -31,11 +43,6 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
 
 
 def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
-    import keras
-
-    from tfnlp.training import workers_of
-    from tfnlp.training.run import check_run
-
     check_batch(config, strategy)
     if not config.restart:
         check_run(config.output)
@@ -84,8 +91,6 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
 
 def _as_begun(config: Any) -> Any:
     """Return the config with the commit or version of `start` that the run has begun with."""
-    from tfnlp.training.run import is_run, read_config
-
     start = getattr(config, "start", None)
     if not is_published(start) or config.restart or not is_run(config.output):
         return config
@@ -106,8 +111,6 @@ def _steps(config: Any, batches: Any) -> int:
 
 def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, Any]:
     """Return `config.json`: everything that decides which numbers a run ends with."""
-    from tfnlp.training.settings import optimizer_settings
-
     found = {
         "tfnlp": __version__,
         "model": family.name,
@@ -123,11 +126,6 @@ def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, 
 
 def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any) -> None:
     """Make the run's folder, or check that the one there is this run's."""
-    import tensorflow as tf
-
-    from tfnlp.training import workers_of
-    from tfnlp.training.run import delete_run, record_files, write_config
-
     if not workers_of(strategy).chief:
         return
     if config.restart:
@@ -159,8 +157,6 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
 
 def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
     """Return the `Trainer` that a `TrainingSettings` describes."""
-    from tfnlp import training
-
     warmup = int(config.warmup * config.steps)
     return training.Trainer(
         task,
@@ -180,8 +176,6 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
 
 
 def _optimizer(config: Any) -> Any:
-    from tfnlp import training
-
     return training.optimizer(config.optimizer, config.weight_decay)
 
 
@@ -200,6 +194,6 @@ def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
     if not can_draw("curve.png"):
         return None
     if trainer.workers.chief:
-        shown = (["perplexity"], trainer.task.report) if prepared.perplexity else ()
+        shown = (["perplexity"], trainer.objective.report) if prepared.perplexity else ()
         plot_history(trainer.history, picture, *shown)
     return picture

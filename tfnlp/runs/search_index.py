@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 
 from tfnlp.checksums import check_files, checksums
+from tfnlp.data.rows import is_text, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.sentence_runs import reader_of
-from tfnlp.families.sentences import encoder_and_length
-from tfnlp.hub.modules.search import export_search
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -53,6 +51,8 @@ class Index:
         ValueError: if one was changed.
     """
 
+    title = "an index"
+
     def __init__(self, folder: str | os.PathLike[str], model: Any = None) -> None:
         self.path = os.fspath(folder)
         path = os.path.join(self.path, INDEX)
@@ -78,11 +78,11 @@ class Index:
         """The model of the queries' vectors."""
         return load_pretrained(self._model or self.settings["model"])
 
-    def search(self, queries: str | list[str], top: int = 5, exact: bool | None = None) -> list:
+    def search(self, queries: Any, top: int = 5, exact: bool | None = None) -> list:
         """Return the texts whose vectors have the largest products with those of queries.
 
         Args:
-            queries: A string or a list of them.
+            queries: A string, or several as in `Pretrained.embed`.
             top: Texts for each.
             exact: Compare all vectors; False: search the graph; None: the graph if there is one.
 
@@ -94,7 +94,7 @@ class Index:
             ValueError: without a graph, or if the model's vectors have another size.
             ImportError: for a graph without faiss.
         """
-        several = [queries] if isinstance(queries, str) else list(queries)
+        several = texts_of(queries, "queries")
         if top < 1:
             raise ValueError(f"`top` {top} must be 1 or more")
         graph = self.settings.get("approximate", False)
@@ -115,7 +115,7 @@ class Index:
             ]
             for pair in zip(scores, rows, strict=True)
         ]
-        return found[0] if isinstance(queries, str) else found
+        return found[0] if is_text(queries) else found
 
     def text(self, row: int) -> str:
         """Return a text by its number."""
@@ -129,7 +129,11 @@ class Index:
             yield from map(json.loads, file)
 
     def export(
-        self, directory: str | os.PathLike[str], top: int = 5, overwrite: bool = False
+        self,
+        directory: str | os.PathLike[str],
+        top: int | None = None,
+        overwrite: bool = False,
+        **settings: Any,
     ) -> dict[str, str]:
         """Write a SavedModel from strings to the texts found: encoder and vectors in one.
 
@@ -137,8 +141,9 @@ class Index:
 
         Args:
             directory: The folder to write.
-            top: Texts for each query.
+            top: Texts for each query; None: 5.
             overwrite: Replace an earlier export.
+            settings: None: an index has no others.
 
         Returns:
             `{"module": path}`.
@@ -147,17 +152,20 @@ class Index:
             ValueError: for a model without a network of tokens.
             OSError: if it can't be written, or is there already without `overwrite`.
         """
-        loaded = self.model
-        if loaded.encoder is None or loaded.saved or loaded.family.fitting.fine_tuned is None:
-            raise ValueError(
-                f"{loaded.path} is {loaded.family.title}; a module of an index is for a run or "
-                "checkpoint of an encoder such as BERT, or of a GPT"
-            )
-        encoder, length = encoder_and_length(loaded, self.settings["embed"])
-        vectors, texts = np.asarray(self._vectors), list(self.texts())
-        arguments = (vectors, texts, min(top, len(texts)), overwrite)
-        path = export_search(directory, encoder, reader_of(loaded), length, *arguments)
-        return {"module": path}
+        from tfnlp.formats import export
+
+        given = {"top": top, "overwrite": overwrite, **settings}
+        return export(self, directory, given, card=None)
+
+    @property
+    def family(self) -> Any:
+        """Family of the model."""
+        return self.model.family
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """Of all texts, float32 `[N, D]`."""
+        return np.asarray(self._vectors)
 
     def _in_all(self, queries: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
         """Return scores and rows `[Q, top]`, of equal scores the first rows."""

@@ -20,9 +20,8 @@ from typing import Any
 
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
-from tfnlp.families.adapters import merged_checkpoint
 from tfnlp.families.checked import check_size, config_path, section, stated
-from tfnlp.families.recognition import check_arguments, load_pretrained
+from tfnlp.families.recognition import check_arguments, load_pretrained, place_of
 from tfnlp.families.several_runs import RUNS, best_run, read_json
 from tfnlp.files import check_space, written_whole
 from tfnlp.published import at_revision, is_published
@@ -116,9 +115,8 @@ def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
 
     family, arguments = FAMILIES[config["kind"]], config["arguments"]
     if config["saved"]:
-        path = os.path.join(folder, SAVED)
-        loaded = family.saved(path)
-        loaded.family, loaded.path, loaded.saved = family, path, True
+        loaded = load_pretrained(os.path.join(folder, SAVED))
+        loaded.family = family
         return loaded
     restore = family.fitting.restore_tokenizer
     encoder = None if fine_tuned else family.encoder_function()(**arguments)
@@ -173,16 +171,13 @@ def make_task_model(
 
 def is_task(folder: str) -> bool:
     """Return whether a folder holds what fine-tuning left, here or in transformers."""
-    from tfnlp.checkpoints.peft import is_adapter, is_task_adapter
-    from tfnlp.runs.task_checkpoint import task_files_of
+    from tfnlp.formats import recognised_task
     from tfnlp.training.run import is_run, read_config
 
-    if is_adapter(folder):
-        return is_task_adapter(folder)
-    folder = best_run(folder)
-    if is_run(folder):
-        return read_config(folder).get("model") == "task"
-    return task_files_of(folder) is not None
+    best = best_run(folder)
+    if is_run(best):
+        return read_config(best).get("model") == "task"
+    return recognised_task(place_of(folder)) is not None
 
 
 def check_task(folder: str, run: dict[str, Any]) -> None:
@@ -229,17 +224,12 @@ def load_task(
         `(TaskModel, config, History, results, folder of the run)`; of a checkpoint of Hugging Face
         without `History` and results.
     """
-    from tfnlp.checkpoints.peft import is_adapter
     from tfnlp.runs.task_checkpoint import load_checkpoint
     from tfnlp.text.lines import read_lines
     from tfnlp.training.checkpoints import check_finite, model_variables
     from tfnlp.training.run import check_run, is_run, read_config, restore_weights
 
-    if is_adapter(folder):
-        with merged_checkpoint(folder) as place:
-            found = load_checkpoint(place)
-    else:
-        found = None if is_run(folder) else load_checkpoint(folder)
+    found = None if is_run(best_run(folder)) else load_checkpoint(folder)
     if found is not None:
         return *found, None, None, folder
     folder = best_run(folder)

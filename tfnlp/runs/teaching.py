@@ -14,6 +14,8 @@ from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
 from tfnlp.settings.finetune import FinetuneSettings
+from tfnlp.tasks.sequences import same_windows
+from tfnlp.training.run import is_run, read_config
 
 
 def check_teacher(config: FinetuneSettings) -> None:
@@ -39,7 +41,7 @@ class Teaching:
         unlabelled = []
         if config.unlabelled is not None:
             unlabelled = read_data(
-                task.name, config.unlabelled, config, "unlabelled", labelled=False
+                task.form, config.unlabelled, config, "unlabelled", labelled=False
             ).examples
         self.unlabelled = [self.task.some_label(example) for example in unlabelled]
         self.examples = train + self.unlabelled
@@ -55,9 +57,10 @@ class Teaching:
                 f"`tfnlp finetune {task.name}`"
             )
         crf = task.crf or theirs.crf
-        if crf or not task.taught:  # whose outputs are not one distribution each
-            what = "`crf`, nor be a run with it" if crf else task.name
-            raise ValueError(f"`teacher` can't be given with {what}; leave it out")
+        if crf:  # whose outputs are no distribution of each word
+            raise ValueError(
+                "`teacher` can't be given with `crf`, nor be a run with it; leave it out"
+            )
         if teacher.config.get("open"):
             teacher.suit_texts(task.count_of_texts)
         elif theirs.count_of_texts != task.count_of_texts:
@@ -78,8 +81,6 @@ class Teaching:
 
         A run that goes on keeps its name: it may have moved.
         """
-        from tfnlp.training.run import is_run, read_config
-
         teacher = self._teacher
         found = {
             "path": os.path.abspath(teacher.path),
@@ -115,8 +116,6 @@ class Teaching:
         return self.task.soft_columns(encoded, self._soft, self._labelled)
 
     def _computed(self, encoded: Any) -> dict[str, np.ndarray]:
-        from tfnlp.tasks.sequences import same_windows
-
         model = self._teacher.task_model
         (prepared,) = model.prepare([self.examples])
         if self.task.of_windows and not same_windows(encoded, prepared.encoded):

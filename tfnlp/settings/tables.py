@@ -1,25 +1,25 @@
 """The families and the tasks by name: their settings, and a line each for `--help`."""
 
 from tfnlp.settings.albert import AlbertSettings
+from tfnlp.settings.answer import AnswerSettings
 from tfnlp.settings.bert import BertSettings
+from tfnlp.settings.choose import ChooseSettings
+from tfnlp.settings.classify import ClassifySettings
 from tfnlp.settings.distilbert import DistilBertSettings
 from tfnlp.settings.electra import ElectraSettings
 from tfnlp.settings.elmo import ElmoSettings
-from tfnlp.settings.finetune import (
-    AnswerSettings,
-    FillSettings,
-    FinetuneSettings,
-    LabelsSettings,
-    RolesSettings,
-    SentenceFinetuneSettings,
-    TagSettings,
-)
+from tfnlp.settings.embed import EmbedTaskSettings
+from tfnlp.settings.fill import FillSettings
 from tfnlp.settings.glove import GloVeSettings
 from tfnlp.settings.gpt import GPTSettings
+from tfnlp.settings.labels import LabelsSettings
 from tfnlp.settings.nnlm import NNLMSettings
 from tfnlp.settings.options import Settings
 from tfnlp.settings.roberta import RobertaSettings
+from tfnlp.settings.roles import RolesSettings
 from tfnlp.settings.seq2seq import Seq2SeqSettings
+from tfnlp.settings.similarity import SimilaritySettings
+from tfnlp.settings.tag import TagSettings
 from tfnlp.settings.transformer import TransformerSettings
 from tfnlp.settings.word2vec import Word2VecSettings
 
@@ -57,19 +57,16 @@ FAMILIES: dict[str, tuple[type[Settings], str]] = {
     ),
 }
 TASKS: dict[str, tuple[type[Settings], str]] = {
-    "classify": (FinetuneSettings, "A class for a text or a pair of texts"),
-    "labels": (LabelsSettings, "Any number of labels for a text or a pair of texts"),
-    "similarity": (FinetuneSettings, "A number for a pair of texts"),
-    "choose": (FinetuneSettings, "Which of several texts goes on from a text"),
-    "answer": (AnswerSettings, "The part of a document that answers a question (SQuAD)"),
-    "tag": (TagSettings, "A tag for each word: parts of speech, entities"),
-    "roles": (RolesSettings, "The role of each word for a predicate (semantic role labelling)"),
-    "embed": (
-        SentenceFinetuneSettings,
-        "Vectors of sentences: pairs, triplets, ratings, or texts alone",
-    ),
-    "fill": (
+    settings.task: (settings, (settings.__doc__ or "").split("\n")[0].rstrip("."))
+    for settings in (
+        ClassifySettings,
+        LabelsSettings,
+        SimilaritySettings,
+        ChooseSettings,
+        AnswerSettings,
+        TagSettings,
+        RolesSettings,
+        EmbedTaskSettings,
         FillSettings,
-        "Masked words: go on with a BERT's masked language model on your text",
-    ),
+    )
 }

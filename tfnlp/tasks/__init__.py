@@ -7,6 +7,8 @@ from typing import Any
 from tfnlp.tasks.answer import Answer
 from tfnlp.tasks.choose import Choose
 from tfnlp.tasks.classify import Classify
+from tfnlp.tasks.embed import Embed
+from tfnlp.tasks.fill import Fill
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.gpt_finetuning import GPTFineTuning
 from tfnlp.tasks.labels import Labels
@@ -14,7 +16,7 @@ from tfnlp.tasks.roles import Roles
 from tfnlp.tasks.sentence_training import SentenceTraining
 from tfnlp.tasks.similarity import Similarity
 from tfnlp.tasks.tag import Tag
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import HeadTask, Task
 from tfnlp.tasks.task_distillation import TaskDistillation
 
 __all__ = [
@@ -22,8 +24,11 @@ __all__ = [
     "Answer",
     "Choose",
     "Classify",
+    "Embed",
+    "Fill",
     "FineTuning",
     "GPTFineTuning",
+    "HeadTask",
     "Labels",
     "Roles",
     "SentenceTraining",
@@ -36,13 +41,15 @@ __all__ = [
 
 # A new task is one line here.
 TASKS: dict[str, type[Task]] = {
-    task.name: task for task in (Classify, Labels, Similarity, Choose, Answer, Tag, Roles)
+    task.name: task
+    for task in (Classify, Labels, Similarity, Choose, Answer, Tag, Roles, Embed, Fill)
 }
-_FIELDS = {field.name for task in TASKS.values() for field in dataclasses.fields(task)}
+_HEADS = {name: task for name, task in TASKS.items() if issubclass(task, HeadTask)}
+_FIELDS = {field.name for task in _HEADS.values() for field in dataclasses.fields(task)}
 
 
-def task_of(config: Mapping[str, Any]) -> Task:
-    """Return the task that a run's `config.json` keeps, see `Task.config`.
+def task_of(config: Mapping[str, Any]) -> HeadTask:
+    """Return the task that a run's `config.json` keeps, see `HeadTask.config`.
 
     Raises:
         ValueError: for an unknown task or field, a value out of range, or values that do not fit
@@ -50,10 +57,10 @@ def task_of(config: Mapping[str, Any]) -> Task:
     """
     config = dict(config)
     name = config.pop("task", None)
-    if name not in TASKS:
-        raise ValueError(f"task={name!r} must be one of {', '.join(TASKS)}")
+    if name not in _HEADS:
+        raise ValueError(f"task={name!r} must be one of {', '.join(_HEADS)}")
     unknown = sorted(set(config) - _FIELDS)
     if unknown:
         raise ValueError(f"{name} has no {unknown[0]}")
-    own = {field.name for field in dataclasses.fields(TASKS[name])}
-    return TASKS[name](**{n: value for n, value in config.items() if n in own})
+    own = {field.name for field in dataclasses.fields(_HEADS[name])}
+    return _HEADS[name](**{n: value for n, value in config.items() if n in own})

@@ -16,7 +16,7 @@ from tfnlp.text.packing import pack_windows
 from tfnlp.text.task_readers import Reader
 
 if TYPE_CHECKING:
-    from tfnlp.tasks.task import Task
+    from tfnlp.tasks.task import HeadTask
 
 # What `Task.encode` returns: `inputs`, a dict of int32 `[N, T]` (with several sequences an example
 # `[N, C, T]`) as the reader packs them; `null_positions` `[N]` (`[N, C]`); `is_cut`, int32 `[B]`
@@ -104,7 +104,7 @@ class EncodedExamples:
 
 def encode_examples(
     reader: Reader,
-    task: Task,
+    task: HeadTask,
     examples: Sequence[Any],
     words: WordRows | None = None,
     whole: bool = True,

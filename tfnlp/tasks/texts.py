@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import tensorflow as tf
 
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.layers import CRF
+from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed
-from tfnlp.tasks.task import Prediction, Task, rows_of, strings
+from tfnlp.tasks.task import HeadTask, Prediction, rows_of, strings
 
 
-class SegmentTask(Task):
+class SegmentTask(HeadTask):
     """A task whose examples have segments, and perhaps choices, each sequence at most one vector.
 
     Its predictions follow from the outputs of the model alone.
@@ -49,6 +50,29 @@ class SegmentTask(Task):
         return row
 
 
+class TextPlayground(Playground):
+    """A text or a pair of texts on a page."""
+
+    takes: ClassVar[tuple[Set[str], ...]] = ({"text"}, {"text_a", "text_b"})
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        if "text" in self.inputs:
+            example = "The film was a delight from start to end."
+            return (Field("text", "Texts, one a line", "lines", example),)
+        return (
+            Field("text_a", "First text", "text", "A man is playing a guitar."),
+            Field("text_b", "Second text", "text", "Somebody makes music."),
+        )
+
+    def named(self, probabilities: Sequence[float]) -> dict[str, float]:
+        """Return probabilities by the names of labels, or by their numbers if these don't fit."""
+        names = self.labels
+        if names is None or len(names) != len(probabilities):
+            names = [str(number) for number in range(len(probabilities))]
+        return dict(zip(names, probabilities, strict=True))
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextTask(SegmentTask):
     """A task of a text or a pair of texts.
@@ -57,7 +81,6 @@ class TextTask(SegmentTask):
         texts: number of texts of an example, 1 or 2.
     """
 
-    packs: ClassVar[bool] = True
     texts: int = 1
 
     def check(self) -> None:

@@ -19,9 +19,7 @@ from tfnlp.text.strings import join_rows
 STRINGS = tf.TensorSpec([None], tf.string)
 PIECES = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
 DENSE = tf.TensorSpec([None, None], tf.int32)
-
 _WORDS = tf.RaggedTensorSpec([None, None, None], tf.int32, ragged_rank=2)
-
 END_OF_TEXT = "<|endoftext|>"
 _ABSENT = "\ufffd"  # stands for ids without a token
 

@@ -26,161 +26,6 @@ _PAIR = 1 << 31  # a pair as one number: left * _PAIR + right
 _FEW, _MANY = 1, 3
 
 
-class StaticTable:
-    """Table of slots for the distinct int64 `keys` `[n]`, looked up in the graph by gathers alone.
-
-    Row displacement: each hash has a row and a column; every row is shifted by a distance of its
-    own so that no two hashes get the same slot: `slot = (shift[row] + column) mod slots`. A look-up
-    is two gathers, which use all cores, while TensorFlow's hash tables look up one key at a time.
-    The table is plain constants: nothing is initialised when a SavedModel is loaded.
-
-    Attributes:
-        size: number of slots, at least twice that of keys.
-        slots: int `[n]`, numpy, the slot of each key.
-    """
-
-    def __init__(self, keys: np.ndarray) -> None:
-        bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
-        self.size = 1 << bits
-        for mixer in _MIXERS:
-            self._mixer = int(np.uint64(mixer).astype(np.int64))
-            self._row_shift, self._row_mask = 64 - bits, (1 << (bits - 1)) - 1
-            self._column_shift = 64 - 2 * bits
-            with np.errstate(over="ignore"):
-                mixed = keys * np.int64(self._mixer)
-            rows = (mixed >> self._row_shift) & self._row_mask
-            columns = (mixed >> self._column_shift) & (self.size - 1)
-            shifts = _displace(rows, columns, self._row_mask + 1, self.size)
-            if shifts is not None:
-                break
-        else:
-            raise ValueError(f"no table found for {len(keys)} keys; remove equal ones")
-        self.slots = (shifts[rows] + columns) & (self.size - 1)
-        self._shifts = tf.constant(shifts)
-
-    def find(self, keys: tf.Tensor) -> tf.Tensor:
-        """Return the slots of int64 keys `[N]`; an unknown key gets an arbitrary one."""
-        mixed = keys * self._mixer
-        rows = tf.bitwise.right_shift(mixed, self._row_shift) & self._row_mask
-        columns = tf.bitwise.right_shift(mixed, self._column_shift)
-        return (tf.gather(self._shifts, rows) + columns) & (self.size - 1)
-
-
-def _displace(
-    rows: np.ndarray, columns: np.ndarray, num_rows: int, num_slots: int
-) -> np.ndarray | None:
-    """Return a shift for each row, int64 `[num_rows]`, or None if there are none that fit."""
-    if len(np.unique(rows * num_slots + columns)) < len(rows):
-        return None
-    shifts = np.zeros(num_rows, np.int64)
-    used = np.zeros(num_slots, bool)
-    order = np.argsort(rows, kind="stable")
-    counts = np.bincount(rows, minlength=num_rows)
-    begins = np.cumsum(counts) - counts
-    tries = np.arange(num_slots)
-    for row in np.argsort(-counts, kind="stable"):
-        count = counts[row]
-        if count < 2:
-            break
-        own = columns[order[begins[row] : begins[row] + count]]
-        for first in range(0, num_slots, 64):
-            places = (tries[first : first + 64, None] + own) & (num_slots - 1)
-            fits = np.flatnonzero(~used[places].any(1))
-            if len(fits):
-                shifts[row] = first + fits[0]
-                used[places[fits[0]]] = True
-                break
-        else:
-            return None
-    single = np.flatnonzero(counts == 1)
-    free = np.flatnonzero(~used)[: len(single)]
-    shifts[single] = (free - columns[order[begins[single]]]) & (num_slots - 1)
-    return shifts
-
-
-class KnownWords:
-    """Table of words, packed by `pack_words` (eager tensors `[n]`), and their ids, int32 `[n]`."""
-
-    def __init__(self, packed: Sequence[tf.Tensor], ids: np.ndarray) -> None:
-        self._table = StaticTable(_hash(packed).numpy())
-        numbers = np.full([len(packed), self._table.size], -1)
-        numbers[:, self._table.slots] = packed
-        values = np.zeros(self._table.size, np.int32)
-        values[self._table.slots] = ids
-        self._numbers, self._ids = [tf.constant(n) for n in numbers], tf.constant(values)
-
-    def find(self, packed: Sequence[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return which packed words `[W]` are known, bool, and the ids int32 of those that are."""
-        slots = self._table.find(_hash(packed))
-        known = _equal([tf.gather(number, slots) for number in self._numbers], packed)
-        return known, tf.gather(self._ids, slots)
-
-
-def longest_packed(count: int) -> int:
-    """Return the bytes of the longest word that fits into `count` numbers."""
-    return count * _BLOCK - 1
-
-
-def pack_words(
-    data: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor, count: int
-) -> list[tf.Tensor]:
-    """Return the words of uint8 `[N]` that begin at int32 `[W]` as `count` numbers, int64 `[W]`.
-
-    The numbers of a word that is too long differ from those of every word that fits.
-    """
-    padded = tf.pad(data, [[0, -tf.size(data) % _BLOCK + (count + 1) * _BLOCK]])
-    blocks = tf.bitcast(tf.reshape(padded, [-1, _BLOCK]), tf.uint64)
-    block = tf.bitwise.right_shift(starts, 3)
-    shift = tf.cast(tf.bitwise.bitwise_and(starts, 7) * 8, tf.uint64)
-    rest = 63 - shift  # one less, and once more below: a shift by 64 is not defined
-    size = tf.minimum(lengths, longest_packed(count) + 1)
-    pieces = [tf.gather(blocks, block + i if i else block) for i in range(count + 1)]
-    packed = []
-    for i, masks in enumerate(_masks(count)):
-        high = tf.bitwise.left_shift(pieces[i + 1], rest)
-        number = tf.bitwise.right_shift(pieces[i], shift) | (high + high)
-        packed.append(number & tf.gather(tf.constant(masks), size))
-    sizes = np.arange(longest_packed(count) + 2, dtype=np.uint64) << np.uint64(56)
-    packed[-1] |= tf.gather(tf.constant(sizes), size)
-    return [tf.bitcast(number, tf.int64) for number in packed]
-
-
-def _masks(count: int) -> Iterator[np.ndarray]:
-    """Yield for each number the bits of it that a word fills, by the word's length."""
-    for i in range(count):
-        size = _BLOCK - (i == count - 1)
-        filled = [min(max(n - i * _BLOCK, 0), size) for n in range(longest_packed(count) + 2)]
-        yield np.array([(1 << 8 * n) - 1 for n in filled], np.uint64)
-
-
-def distinct_words(packed: Sequence[tf.Tensor], lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the class of equal words that each packed word is in `[M]`, and one of each `[U]`.
-
-    Words are compared by hash. A word whose hash equals that of another word, or that is too long
-    to be compared, is a class of its own.
-    """
-    every = tf.range(tf.size(lengths))
-    _, of = tf.unique(_hash(packed))
-    kinds = tf.reduce_max(tf.concat([of, [-1]], 0)) + 1
-    chosen = tf.math.unsorted_segment_min(every, of, kinds)
-    first = tf.gather(chosen, of)
-    same = _equal([tf.gather(number, first) for number in packed], packed)
-    same &= (lengths <= longest_packed(len(packed))) | (every == first)
-    of = tf.where(same, of, kinds - 1 + tf.cumsum(tf.cast(~same, tf.int32)))
-    return of, tf.concat([chosen, tf.boolean_mask(every, ~same)], 0)
-
-
-def _hash(packed: Sequence[tf.Tensor]) -> tf.Tensor:
-    return sum(number * factor for number, factor in zip(packed, _FACTORS, strict=False))
-
-
-def _equal(packed: Sequence[tf.Tensor], others: Sequence[tf.Tensor]) -> tf.Tensor:
-    first, *rest = (a == b for a, b in zip(packed, others, strict=True))
-    for equal in rest:
-        first &= equal
-    return first
-
-
 @contextlib.contextmanager
 def missing_tokens_explained() -> Iterator[None]:
     """Turn TensorFlow's error for a text with missing tokens into a ValueError of one line."""
@@ -350,3 +195,158 @@ def _every_other(picked: tf.Tensor) -> tf.Tensor:
     places = tf.concat([[-1], tf.where(others)[:, 0]], 0)
     last = tf.gather(places, tf.cumsum(tf.cast(others, tf.int32)))  # the one before each
     return picked & ((tf.range(tf.size(picked, tf.int64)) - last) % 2 == 1)
+
+
+class KnownWords:
+    """Table of words, packed by `pack_words` (eager tensors `[n]`), and their ids, int32 `[n]`."""
+
+    def __init__(self, packed: Sequence[tf.Tensor], ids: np.ndarray) -> None:
+        self._table = StaticTable(_hash(packed).numpy())
+        numbers = np.full([len(packed), self._table.size], -1)
+        numbers[:, self._table.slots] = packed
+        values = np.zeros(self._table.size, np.int32)
+        values[self._table.slots] = ids
+        self._numbers, self._ids = [tf.constant(n) for n in numbers], tf.constant(values)
+
+    def find(self, packed: Sequence[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return which packed words `[W]` are known, bool, and the ids int32 of those that are."""
+        slots = self._table.find(_hash(packed))
+        known = _equal([tf.gather(number, slots) for number in self._numbers], packed)
+        return known, tf.gather(self._ids, slots)
+
+
+def longest_packed(count: int) -> int:
+    """Return the bytes of the longest word that fits into `count` numbers."""
+    return count * _BLOCK - 1
+
+
+def pack_words(
+    data: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor, count: int
+) -> list[tf.Tensor]:
+    """Return the words of uint8 `[N]` that begin at int32 `[W]` as `count` numbers, int64 `[W]`.
+
+    The numbers of a word that is too long differ from those of every word that fits.
+    """
+    padded = tf.pad(data, [[0, -tf.size(data) % _BLOCK + (count + 1) * _BLOCK]])
+    blocks = tf.bitcast(tf.reshape(padded, [-1, _BLOCK]), tf.uint64)
+    block = tf.bitwise.right_shift(starts, 3)
+    shift = tf.cast(tf.bitwise.bitwise_and(starts, 7) * 8, tf.uint64)
+    rest = 63 - shift  # one less, and once more below: a shift by 64 is not defined
+    size = tf.minimum(lengths, longest_packed(count) + 1)
+    pieces = [tf.gather(blocks, block + i if i else block) for i in range(count + 1)]
+    packed = []
+    for i, masks in enumerate(_masks(count)):
+        high = tf.bitwise.left_shift(pieces[i + 1], rest)
+        number = tf.bitwise.right_shift(pieces[i], shift) | (high + high)
+        packed.append(number & tf.gather(tf.constant(masks), size))
+    sizes = np.arange(longest_packed(count) + 2, dtype=np.uint64) << np.uint64(56)
+    packed[-1] |= tf.gather(tf.constant(sizes), size)
+    return [tf.bitcast(number, tf.int64) for number in packed]
+
+
+def _masks(count: int) -> Iterator[np.ndarray]:
+    """Yield for each number the bits of it that a word fills, by the word's length."""
+    for i in range(count):
+        size = _BLOCK - (i == count - 1)
+        filled = [min(max(n - i * _BLOCK, 0), size) for n in range(longest_packed(count) + 2)]
+        yield np.array([(1 << 8 * n) - 1 for n in filled], np.uint64)
+
+
+def distinct_words(packed: Sequence[tf.Tensor], lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the class of equal words that each packed word is in `[M]`, and one of each `[U]`.
+
+    Words are compared by hash. A word whose hash equals that of another word, or that is too long
+    to be compared, is a class of its own.
+    """
+    every = tf.range(tf.size(lengths))
+    _, of = tf.unique(_hash(packed))
+    kinds = tf.reduce_max(tf.concat([of, [-1]], 0)) + 1
+    chosen = tf.math.unsorted_segment_min(every, of, kinds)
+    first = tf.gather(chosen, of)
+    same = _equal([tf.gather(number, first) for number in packed], packed)
+    same &= (lengths <= longest_packed(len(packed))) | (every == first)
+    of = tf.where(same, of, kinds - 1 + tf.cumsum(tf.cast(~same, tf.int32)))
+    return of, tf.concat([chosen, tf.boolean_mask(every, ~same)], 0)
+
+
+def _hash(packed: Sequence[tf.Tensor]) -> tf.Tensor:
+    return sum(number * factor for number, factor in zip(packed, _FACTORS, strict=False))
+
+
+def _equal(packed: Sequence[tf.Tensor], others: Sequence[tf.Tensor]) -> tf.Tensor:
+    first, *rest = (a == b for a, b in zip(packed, others, strict=True))
+    for equal in rest:
+        first &= equal
+    return first
+
+
+class StaticTable:
+    """Table of slots for the distinct int64 `keys` `[n]`, looked up in the graph by gathers alone.
+
+    Row displacement: each hash has a row and a column; every row is shifted by a distance of its
+    own so that no two hashes get the same slot: `slot = (shift[row] + column) mod slots`. A look-up
+    is two gathers, which use all cores, while TensorFlow's hash tables look up one key at a time.
+    The table is plain constants: nothing is initialised when a SavedModel is loaded.
+
+    Attributes:
+        size: number of slots, at least twice that of keys.
+        slots: int `[n]`, numpy, the slot of each key.
+    """
+
+    def __init__(self, keys: np.ndarray) -> None:
+        bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
+        self.size = 1 << bits
+        for mixer in _MIXERS:
+            self._mixer = int(np.uint64(mixer).astype(np.int64))
+            self._row_shift, self._row_mask = 64 - bits, (1 << (bits - 1)) - 1
+            self._column_shift = 64 - 2 * bits
+            with np.errstate(over="ignore"):
+                mixed = keys * np.int64(self._mixer)
+            rows = (mixed >> self._row_shift) & self._row_mask
+            columns = (mixed >> self._column_shift) & (self.size - 1)
+            shifts = _displace(rows, columns, self._row_mask + 1, self.size)
+            if shifts is not None:
+                break
+        else:
+            raise ValueError(f"no table found for {len(keys)} keys; remove equal ones")
+        self.slots = (shifts[rows] + columns) & (self.size - 1)
+        self._shifts = tf.constant(shifts)
+
+    def find(self, keys: tf.Tensor) -> tf.Tensor:
+        """Return the slots of int64 keys `[N]`; an unknown key gets an arbitrary one."""
+        mixed = keys * self._mixer
+        rows = tf.bitwise.right_shift(mixed, self._row_shift) & self._row_mask
+        columns = tf.bitwise.right_shift(mixed, self._column_shift)
+        return (tf.gather(self._shifts, rows) + columns) & (self.size - 1)
+
+
+def _displace(
+    rows: np.ndarray, columns: np.ndarray, num_rows: int, num_slots: int
+) -> np.ndarray | None:
+    """Return a shift for each row, int64 `[num_rows]`, or None if there are none that fit."""
+    if len(np.unique(rows * num_slots + columns)) < len(rows):
+        return None
+    shifts = np.zeros(num_rows, np.int64)
+    used = np.zeros(num_slots, bool)
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=num_rows)
+    begins = np.cumsum(counts) - counts
+    tries = np.arange(num_slots)
+    for row in np.argsort(-counts, kind="stable"):
+        count = counts[row]
+        if count < 2:
+            break
+        own = columns[order[begins[row] : begins[row] + count]]
+        for first in range(0, num_slots, 64):
+            places = (tries[first : first + 64, None] + own) & (num_slots - 1)
+            fits = np.flatnonzero(~used[places].any(1))
+            if len(fits):
+                shifts[row] = first + fits[0]
+                used[places[fits[0]]] = True
+                break
+        else:
+            return None
+    single = np.flatnonzero(counts == 1)
+    free = np.flatnonzero(~used)[: len(single)]
+    shifts[single] = (free - columns[order[begins[single]]]) & (num_slots - 1)
+    return shifts

@@ -1,7 +1,5 @@
 """The byte-level tokenizers of GPT-2 and RoBERTa as a part of the TensorFlow graph."""
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from tfnlp.text.base_tokenizers import END_OF_TEXT, STRINGS, BytePairTokenizer, Vocabulary, separate
@@ -166,8 +164,3 @@ class RobertaTokenizer(GPT2Tokenizer):
     def special_tokens_dict(self) -> dict[str, tf.Tensor]:
         """Return size and special ids, int32 scalars, named as in the published preprocessors."""
         return packing_ids(self)
-
-
-def has_roberta_tokens(tokens: Sequence[str | None]) -> bool:
-    """Return whether a vocabulary has all special tokens of `RobertaTokenizer`."""
-    return set(ROBERTA_TOKENS) <= set(tokens)

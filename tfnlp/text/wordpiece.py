@@ -76,7 +76,6 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS
 CONTINUATION = "##"
 MAX_TOKEN_BYTES = 256  # of a token without its `##`: the limit of tensorflow_text's trie
-
 VOCABULARY_FILE = "vocab.txt"
 _MAX_UTF8_BYTES = 4
 

@@ -30,9 +30,7 @@ _WORD = re.compile(
 )
 
 _NOT_A_WORD = "!!!MAXTERMID"  # last line of the published file; bilm-tf skips it, too
-
 UNKNOWN_WORD, FIRST_WORD = 1, 2
-
 _WHITE = r"[\s\p{Z}\p{C}]+"
 _MARK = r"[\p{P}\p{S}]|\p{Han}"
 

@@ -19,7 +19,7 @@ import struct
 
 import numpy as np
 
-from tfnlp.checkpoints.formats.byte_source import ByteSource
+from tfnlp.checkpoints.formats.word2vec_files import ByteSource
 from tfnlp.text.lines import shown
 from tfnlp.text.subwords import Subwords
 from tfnlp.text.word_vectors import WordVectors

@@ -18,10 +18,9 @@ from tfnlp.hub.modules.frozen_features import (
 )
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.sequences import EncodedExamples, encode_examples
-from tfnlp.tasks.task import Prediction, Task
+from tfnlp.tasks.task import HeadTask, Prediction
 from tfnlp.text import WordIndex
-from tfnlp.training.forward import is_compiled
-from tfnlp.training.prediction import predictor
+from tfnlp.training.prediction import is_compiled, predictor
 
 
 @dataclass
@@ -50,7 +49,7 @@ class TaskModel:
 
     def __init__(
         self,
-        task: Task,
+        task: HeadTask,
         reader: Any,
         model: keras.Model,
         features: EncoderFeatures | ElmoFeatures | None = None,

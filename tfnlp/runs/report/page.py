@@ -11,7 +11,7 @@ from typing import Any
 from tfnlp.extras import needed
 from tfnlp.files import written_whole
 from tfnlp.runs.report import charts
-from tfnlp.tasks import Task
+from tfnlp.tasks import HeadTask
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.text.lines import write_text
 
@@ -22,7 +22,7 @@ def write_report(
     directory: str | os.PathLike[str],
     *,
     title: str,
-    task: Task,
+    task: HeadTask,
     summary: Mapping[str, Any],
     metrics: Mapping[str, float],
     history: Mapping[str, list[dict]] | None,
