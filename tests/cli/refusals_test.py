@@ -82,7 +82,7 @@ REFUSED = {
     "export --output out": {"--model bilm": "holds no *options*.json"},
     # Evaluation.
     "evaluate --model {bert} --input train.txt": {
-        "--tokenize": "--tokenize is for an ELMo or an NNLM; ",
+        "--tokenize": "--tokenize is for an ELMo or an NNLM, not for a BERT",
         "--model {elmo}": "does not say which words it predicts",
         "--model run": "run/config.json is not valid JSON",
     },
@@ -90,7 +90,7 @@ REFUSED = {
         "--stride 17 --seq-length 16": "stride must lie in [1, 16]",
     },
     "evaluate --model {vectors}": {
-        "": "is word vectors; give --analogies or --similarity",
+        "": "nothing to measure on; give --analogies or --similarity",
         "--analogies pairs.txt": "line 1 has 3 words",
     },
     # Prediction.

@@ -64,13 +64,13 @@ def backbones(tmp_path_factory):
 def task_model(loaded, name):
     """A task's model with random weights, whose predictions differ from text to text."""
     task = task_of({**SPECS[name], "max_length": LENGTH})
-    fitting = loaded.family.fitting
-    model = fitting.fine_tuned(loaded, task, {"dropout": 0.1}, task.head, None)
+    family = loaded.family
+    model = family.fine_tuned(loaded, task, {"dropout": 0.1}, task.head, None)
     keras.utils.set_random_seed(3)
     for variable in model.trainable_variables:
         if variable.path.startswith(("classifier", "start", "end", "crf")):
             variable.assign(keras.random.normal(variable.shape, stddev=0.2))
-    return hub.TaskModel(task, fitting.reader(loaded), model)
+    return hub.TaskModel(task, family.reader(loaded), model)
 
 
 def write(loaded, made, folder):

@@ -30,7 +30,6 @@ from tfnlp.cli import (
     vocab,
 )
 from tfnlp.cli.options import HelpFormatter, with_flags
-from tfnlp.families.published import opened
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.engine import use_engine
 from tfnlp.settings.training import several_workers
@@ -136,6 +135,8 @@ def _local_model(options: argparse.Namespace) -> Iterator[None]:
     if not reads or getattr(options, "kind", None) == "search":
         yield
         return
+
+    from tfnlp.families.published import opened
 
     options.given_model = options.model
     with opened(options.model) as place:

@@ -43,25 +43,26 @@ def add_options(
 ) -> None:
     """Add an option for each field of a config dataclass, under the headings of its groups.
 
-    Those without a group stand under `heading`, if it is given. Options that other settings of the
+    Those without a group stand under `heading`, if it is given: one of several kinds of settings
+    that the command takes, so that none must be given. Options that other settings of the
     command have, too, are added once. Options that are not given stay out of the namespace:
     `config_of` tells them from the others.
     """
     hints = typing.get_type_hints(config)
     known = parser.get_default("config_classes") or ()
-    there = {field.name for one in known for field in dataclasses.fields(one)}
+    there = {flag_of(field) for one in known for field in dataclasses.fields(one)}
     groups: dict[str, Any] = {} if heading else {"": parser}
     for field in sorted(dataclasses.fields(config), key=lambda f: not is_required(f)):
-        if field.metadata["hidden"] or field.name in there:
+        if field.metadata["hidden"] or flag_of(field) in there:
             continue
         group = field.metadata["group"]
         if group not in groups:
             groups[group] = parser.add_argument_group(group or heading)
-        _add_option(groups[group], field, hints[field.name])
+        _add_option(groups[group], field, hints[field.name], is_required(field) and not heading)
     parser.set_defaults(config_classes=(*known, config))
 
 
-def _add_option(group: Any, field: dataclasses.Field, hint: Any) -> None:
+def _add_option(group: Any, field: dataclasses.Field, hint: Any, required: bool) -> None:
     metadata = field.metadata
     kind, many, _ = element_type(hint)
     files = metadata["metavar"] == "FILE" and kind is object
@@ -83,7 +84,7 @@ def _add_option(group: Any, field: dataclasses.Field, hint: Any) -> None:
     if metadata["positional"]:
         group.add_argument(field.name, **more)
         return
-    if is_required(field):
+    if required:
         more["required"] = True
     group.add_argument(flag_of(field), dest=field.name, **more)
 

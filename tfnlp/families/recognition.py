@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tfnlp.checkpoints.pretrained import Pretrained
+from tfnlp.families import FAMILIES
 from tfnlp.families.checked import check_size, count_weights, section, stated
 from tfnlp.families.family import Family
 from tfnlp.families.published import opened
 from tfnlp.families.sentence_runs import is_sentence_run, restored
-from tfnlp.families.several_runs import best_run
+from tfnlp.formats import Place, recognised, unknown
+from tfnlp.hub import saved_kind
 from tfnlp.published import is_published
+from tfnlp.text.lines import shown
+from tfnlp.training.run import check_run, is_run, read_config, restore_weights
 
-if TYPE_CHECKING:
-    from tfnlp.checkpoints.pretrained import Pretrained
-    from tfnlp.formats import Place
+RUNS = "runs.json"  # of a folder of several runs of fine-tuning: says the best
 
 
 def load_pretrained(
@@ -27,8 +31,6 @@ def load_pretrained(
         family: The only family that will do; None: any.
         dtype: A Keras dtype policy; None: the global one.
     """
-    from tfnlp.checkpoints.pretrained import Pretrained
-
     if isinstance(path, Pretrained):
         _check_family(path.path or "the model", path.family, family)
         return path
@@ -45,9 +47,6 @@ def load_pretrained(
 
 def read_model(path: str, dtype: str | None = None, modules: bool = True) -> Any:
     """Return the `Pretrained` at a path on this machine, with `modules` also a `Module`."""
-    from tfnlp.formats import recognised, unknown
-    from tfnlp.training.run import is_run
-
     best = best_run(path)
     if is_run(best):
         loaded = _of_run(best, dtype)
@@ -70,8 +69,6 @@ def read_model(path: str, dtype: str | None = None, modules: bool = True) -> Any
 
 def _check_whole(path: str) -> None:
     """Refuse one of the modules of a pair."""
-    from tfnlp.hub import saved_kind
-
     whole = os.path.dirname(os.path.abspath(path))
     if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(whole) is not None:
         raise ValueError(f"{path} is one of the modules in {whole}: give that folder")
@@ -79,19 +76,22 @@ def _check_whole(path: str) -> None:
 
 def place_of(path: str) -> Place:
     """Return the place of a path on this machine, which is no run."""
-    from tfnlp.families import FAMILIES
-    from tfnlp.formats import Place
-    from tfnlp.training.run import read_config
-
     if os.path.isdir(os.path.join(path, "checkpoints")):
         read_config(path)  # raises: it is a run, but not one whose configuration can be read
     return Place.at(path, FAMILIES, opened)
 
 
+def check_precision(loaded: Pretrained, dtype: str | None) -> None:
+    """Refuse a dtype policy of exported modules, which keep their own."""
+    if dtype is not None and loaded.saved:
+        raise ValueError(
+            f"{loaded.path} was exported and keeps its numbers; give the run or checkpoint that it "
+            "was made from, or leave out --bf16"
+        )
+
+
 def run_family(path: str, run: dict[str, Any]) -> Family:
     """Return the family of a pretraining run."""
-    from tfnlp.families import FAMILIES
-
     name = stated(path, run, "model", (*FAMILIES, "task"))
     if name not in FAMILIES:
         raise ValueError(
@@ -102,17 +102,15 @@ def run_family(path: str, run: dict[str, Any]) -> Family:
 
 def check_arguments(path: str, run: dict[str, Any], family: Family, where: str = "") -> int:
     """Check the sections of a run's config that become arguments; return the number of weights."""
-    from tfnlp import models
-
     sections = {
-        name: section(path, run, where + name, getattr(models, function), left_out)
-        for name, (function, left_out) in family.sections.items()
+        name: section(path, run, where + name, function, left_out)
+        for name, (function, left_out) in family.sections().items()
         if not where or name == "arguments"
     }
 
     def build(**arguments: Any) -> Any:
         if where:
-            return family.encoder_function()(**arguments)
+            return family.encoder(**arguments)
         encoder, pretrainer = family.build(arguments, sections.get("heads", {}), None)
         return encoder if pretrainer is None else pretrainer
 
@@ -120,8 +118,6 @@ def check_arguments(path: str, run: dict[str, Any], family: Family, where: str =
 
 
 def _of_run(path: str, dtype: str | None) -> Pretrained:
-    from tfnlp.training.run import check_run, read_config, restore_weights
-
     run = read_config(path)
     check_run(path)
     family = run_family(path, run)
@@ -137,11 +133,36 @@ def _of_run(path: str, dtype: str | None) -> Pretrained:
     averaged = any(name.startswith("average-") for name in names)
     _, loaded.history = restore_weights(path, trained, average=averaged)
     loaded.run = run
-    if family.finish is not None:
-        family.finish(loaded, path)
+    family.finish(loaded, path)
     return loaded
 
 
 def _check_family(path: str, found: Family, wanted: Family | None) -> None:
     if wanted is not None and found is not wanted:
         raise ValueError(f"{path} is {found.title}, expected {wanted.title}")
+
+
+def best_run(folder: str) -> str:
+    """Return the folder of the best of several runs under `folder`, or `folder` itself."""
+    path = os.path.join(folder, RUNS)
+    runs = read_json(path)
+    if runs is None:
+        return folder
+    name = runs.get("best") if isinstance(runs, dict) else None
+    parts = name.split("/") if isinstance(name, str) else [""]
+    if not all(parts) or {".", ".."} & set(parts) or "\\" in name or "\0" in name:
+        raise ValueError(f"{path} has best={shown(name)}; expected the path of a folder beside it")
+    return os.path.join(folder, name)
+
+
+def read_json(path: str) -> Any:
+    """Return what a file that a run ends with says; None if there is no such file."""
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is not valid JSON ({error}); delete it and run the same `tfnlp finetune` again"
+        ) from error

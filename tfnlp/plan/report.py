@@ -103,7 +103,7 @@ def pretrain_command(config: PlanSettings, result: Figures) -> str:
         "--engine": result["engine"],
         "--strategy": "tpu",
         "--size": size,
-        **{flag: values[key] for key, flag in FAMILIES[name].plan.pretrain.items()},
+        **{flag: values[key] for key, flag in FAMILIES[name].plan_flags.items()},
         "--batch-size": result["global_batch"],
         "--accumulation": result["accumulation"] if result["accumulation"] > 1 else None,
         "--remat": result["remat"] if result["remat"] != "none" else None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp import models, training
+from tfnlp import training
 from tfnlp.families.family import Family
 from tfnlp.locks import locked
 from tfnlp.models import count_trained
@@ -114,7 +114,7 @@ def check_rows(family: Family, config: Any, before: Any, workers: int = 1) -> No
     if before is not None:
         sizes = before.config
     elif family.sizes:
-        sizes = getattr(models, family.sizes[config.size])
+        sizes = family.sizes[config.size]
     values = {name: getattr(config, name, None) or sizes.get(name) or 1 for name in family.row}
     check_batch_memory(config, values, workers)
 

@@ -28,8 +28,7 @@ from tfnlp.bars import ProgressBar
 from tfnlp.data.labelled.texts import read_texts, text_files
 from tfnlp.data.rows import held, paths_of, texts_of
 from tfnlp.extras import needed
-from tfnlp.families.precision import check_precision
-from tfnlp.families.recognition import load_pretrained
+from tfnlp.families.recognition import check_precision, load_pretrained
 from tfnlp.files import written_whole
 from tfnlp.locks import PREFIX as LOCK
 from tfnlp.locks import locked

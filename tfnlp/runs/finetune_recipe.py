@@ -7,8 +7,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp import tasks, training
-from tfnlp.families.defaults import FEW_WEIGHTS, depth, learning_rate, recorded
-from tfnlp.families.fitting import max_positions, width
+from tfnlp.families.sizes import (
+    FEW_WEIGHTS,
+    depth,
+    learning_rate,
+    max_positions,
+    recorded,
+    width,
+)
 from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.tasks import HeadTask
 from tfnlp.training import is_compiled
@@ -16,14 +22,14 @@ from tfnlp.training import is_compiled
 
 def settings_of(config: FinetuneSettings, backbone: Any, features: str | None) -> dict[str, Any]:
     """Return the numbers of a training: those of the config, else the papers'."""
-    fitting = backbone.family.fitting
+    family = backbone.family
     if features is not None:
         defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
     else:
         defaults = dict(
             epochs=3.0,
-            learning_rate=learning_rate(fitting.learning_rates, depth(backbone), width(backbone)),
-            warmup=fitting.warmup,
+            learning_rate=learning_rate(family.learning_rates, depth(backbone), width(backbone)),
+            warmup=family.warmup,
             weight_decay=0.01,
             dropout=0.1,
         )
@@ -45,7 +51,7 @@ def settings_of(config: FinetuneSettings, backbone: Any, features: str | None) -
     if config.teacher is not None:
         settings["distillation_weight"] = config.distillation_weight
         settings["temperature"] = config.temperature
-    with_lm = fitting.language_model and features is None and not backbone.saved
+    with_lm = family.language_model and features is None and not backbone.saved
     settings["lm_weight"] = config.lm_weight if with_lm else 0.0
     return settings
 
@@ -63,7 +69,7 @@ def task_learnt(
         config,
         max_length=max_length_of(config, backbone),
         whole=features is None,
-        both_orders=backbone.family.fitting.both_orders,
+        both_orders=backbone.family.both_orders,
     )
 
 
@@ -90,7 +96,7 @@ def check_pack(config: FinetuneSettings, backbone: Any, features: str | None) ->
         )
     if features is not None:
         raise ValueError("`pack` can't be given with `features`; leave one of them out")
-    if backbone.saved or not backbone.family.fitting.packs:
+    if backbone.saved or not backbone.family.packs:
         what = "a SavedModel" if backbone.saved else backbone.family.title
         raise ValueError(
             f"`pack` needs a run or a checkpoint of BERT, ALBERT, DistilBERT, ELECTRA or RoBERTa; "

@@ -7,7 +7,7 @@ from typing import Any
 
 from tfnlp import __version__
 from tfnlp.families.adaptation import SECTION
-from tfnlp.families.preparation import write_lines
+from tfnlp.files import write_lines
 from tfnlp.objectives.measure_names import in_words
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import crc32

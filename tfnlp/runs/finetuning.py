@@ -15,8 +15,8 @@ import tensorflow as tf
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
-from tfnlp.families.fitting import width
-from tfnlp.families.preparation import write_lines
+from tfnlp.families.sizes import width
+from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
@@ -63,7 +63,7 @@ def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[A
         each; of "fill" those of pretraining.
     """
     if kind is Fill:
-        family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
+        family = next(f for f in FAMILIES.values() if isinstance(config, f.settings))
         return {**train_family(family, config), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
     single = is_single(config)
@@ -103,9 +103,8 @@ class Finetuning:
             self._divide(0)
         output = None if config.restart else config.output
         self.backbone = task_folder.load_backbone(config.model, output)
-        self.fitting = self.backbone.family.fitting
         # A family that can't be fine-tuned as a whole is used for features.
-        frozen = self.fitting.fine_tuned is None
+        frozen = not self.backbone.family.trains
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
             check_pack(config, self.backbone, self.features)
@@ -272,7 +271,7 @@ class Finetuning:
 
     def _words(self) -> list[str] | None:
         """Return the words that the task has embeddings for: they come twice or more."""
-        if not self.fitting.word_embeddings or not self.config.word_embeddings:
+        if not self.backbone.family.word_embeddings or not self.config.word_embeddings:
             return None
         counts = collections.Counter(
             word.lower()

@@ -1,4 +1,7 @@
-"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect."""
+"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect.
+
+Each imports what it needs when it is called: the engine must be chosen before Keras is imported.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.families import FAMILIES
-from tfnlp.families.published import opened, opened_modules
-from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.settings.tables import TASKS
+from tfnlp.runs.engine import use_engine
+from tfnlp.settings.tables import FAMILIES, TASKS
 from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
         ValueError: for anything else; says what it is and what was expected.
         OSError: if a published model can't be downloaded.
     """
+    from tfnlp.families.published import opened
+
     path = os.fspath(path)
     with opened(path) as place:
         loaded = _load(place.folder, dtype)
@@ -103,11 +106,12 @@ def pretrain(
         raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
     given = {name: value for name, value in given.items() if value is not None}
-    config = FAMILIES[family].config.make(**given)
+    config = FAMILIES[family][0].make(**given)
     use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.families import FAMILIES as MODELS
     from tfnlp.runs.pretraining import train_family
 
-    results = train_family(FAMILIES[family], config)
+    results = train_family(MODELS[family], config)
     loaded = load(given["output"])
     loaded.results = results
     return loaded
@@ -252,6 +256,7 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
         an `Inspection` for each module; printed it says what the module takes and returns and how
         to call it.
     """
+    from tfnlp.families.published import opened_modules
     from tfnlp.hub import inspect as inspect_module
 
     with opened_modules(os.fspath(path)) as folders:

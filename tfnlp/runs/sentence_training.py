@@ -25,9 +25,9 @@ from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
-from tfnlp.families.fitting import width
-from tfnlp.families.preparation import VOCABULARIES
 from tfnlp.families.sentences import pooled_of
+from tfnlp.families.sizes import width
+from tfnlp.families.vocabularies import PIECES
 from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch, check_batch_memory, shown_weights
@@ -114,11 +114,11 @@ class SentenceTrainingRuns:
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
             )
         write_config(folder, self._run_config(settings, arguments, seed))
-        results = ended_before(folder, VOCABULARIES)
+        results = ended_before(folder, PIECES)
         if results is not None:
             return results
-        self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
-        record_files(folder, VOCABULARIES)
+        self.backbone.family.keep_vocabulary(self.backbone.tokenizer, folder)
+        record_files(folder, PIECES)
         return self._fit(folder, task, self._pretrained(encoder, arguments), settings, seed)
 
     def _fit(

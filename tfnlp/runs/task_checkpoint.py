@@ -41,7 +41,7 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
         "columns": {"text": None, "label": None},
         "open": found.task is None,
     }
-    reader = backbone.family.fitting.reader(backbone) if found.reader is None else found.reader()
+    reader = backbone.family.reader(backbone) if found.reader is None else found.reader()
     task_model = TaskModel(task, reader, _model(backbone, task, config["head"]))
     if found.rows is not None:  # the last ones of the table of tokens
         (table,) = (w for w in task_model.model.weights if w.path == _TOKENS)
@@ -53,7 +53,7 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
 
 
 def _model(backbone: Any, task: Any, head: dict[str, Any]) -> Any:
-    return backbone.family.fitting.fine_tuned(backbone, task, head, task.head, None)
+    return backbone.family.fine_tuned(backbone, task, head, task.head, None)
 
 
 def refitted(task_model: Any, config: dict[str, Any], task: Any) -> Any:

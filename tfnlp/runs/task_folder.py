@@ -21,8 +21,15 @@ from typing import Any
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.checked import check_size, config_path, section, stated
-from tfnlp.families.recognition import check_arguments, load_pretrained, place_of
-from tfnlp.families.several_runs import RUNS, best_run, read_json
+from tfnlp.families.fitting import Tunable
+from tfnlp.families.recognition import (
+    RUNS,
+    best_run,
+    check_arguments,
+    load_pretrained,
+    place_of,
+    read_json,
+)
 from tfnlp.files import check_space, written_whole
 from tfnlp.published import at_revision, is_published
 from tfnlp.runs.finetune_examples import say
@@ -48,8 +55,8 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
         loaded.path = model
     if loaded.left_out is not None:
         say(str(loaded.path), f"the head of its {loaded.left_out} is left out; a new one is learnt")
-    if loaded.family.fitting is None:
-        *others, last = [f.title for f in reversed(FAMILIES.values()) if f.fitting is not None]
+    if not isinstance(loaded.family, Tunable):
+        *others, last = [f.title for f in reversed(FAMILIES.values()) if isinstance(f, Tunable)]
         raise ValueError(
             f"{loaded.path} is {loaded.family.title}; only {', '.join(others)} or {last} can be "
             "fine-tuned"
@@ -93,9 +100,9 @@ def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
             with written_whole(os.path.join(folder, SAVED)) as partial:
                 shutil.copytree(backbone.folder or backbone.path, partial)
         return
-    fitting = backbone.family.fitting
-    if fitting.keep_vocabulary is not None:
-        fitting.keep_vocabulary(backbone.tokenizer, folder)
+    family = backbone.family
+    if backbone.make_tokenizer is not None:
+        family.keep_vocabulary(backbone.tokenizer, folder)
     path = os.path.join(folder, WEIGHTS)
     if features is not None and not os.path.exists(path):
         encoder = features.encoder
@@ -118,13 +125,12 @@ def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
         loaded = load_pretrained(os.path.join(folder, SAVED))
         loaded.family = family
         return loaded
-    restore = family.fitting.restore_tokenizer
-    encoder = None if fine_tuned else family.encoder_function()(**arguments)
+    encoder = None if fine_tuned else family.encoder(**arguments)
     return Pretrained(
         encoder,
         None,
         arguments,
-        make_tokenizer=None if restore is None else lambda: restore(folder, config["lowercase"]),
+        make_tokenizer=lambda: family.restore_tokenizer(folder, config["lowercase"]),
         family=family,
         path=folder,
     )
@@ -146,15 +152,15 @@ def make_task_model(
     from tfnlp.tasks import task_of
     from tfnlp.text import WordIndex
 
-    fitting, task = backbone.family.fitting, task_of(config["spec"])
-    reader, head = fitting.reader(backbone), config["head"]
+    family, task = backbone.family, task_of(config["spec"])
+    reader, head = family.reader(backbone), config["head"]
     if config["features"] is None:
         whole = (backbone, task, head, task.head, dtype, adaptation_of(config))
         if pack:
-            packed = fitting.fine_tuned(*whole, packed=True)
+            packed = family.fine_tuned(*whole, packed=True)
             return TaskModel(task, reader, models.unpacked_task(packed), packed=packed)
-        return TaskModel(task, reader, fitting.fine_tuned(*whole))
-    features, count, size, mix = fitting.features(backbone, config["features"])
+        return TaskModel(task, reader, family.fine_tuned(*whole))
+    features, count, size, mix = family.features(backbone, config["features"])
     index = None if words is None else WordIndex(words)
     model = models.feature_task(
         task.output,
@@ -201,7 +207,7 @@ def check_task(folder: str, run: dict[str, Any]) -> None:
         raise ValueError(f"{config_path(folder)} is damaged: {error}") from error
     parameters = set(inspect.signature(models.feature_task).parameters)
     head = section(folder, run, "head", models.feature_task, parameters - {*_HEAD})
-    names = [name for name, family in FAMILIES.items() if family.fitting is not None]
+    names = [name for name, family in FAMILIES.items() if isinstance(family, Tunable)]
     family = FAMILIES[stated(folder, run, "backbone.kind", names)]
     saved = stated(folder, run, "backbone.saved", (True, False))
     stated(folder, run, "backbone.lowercase", (True, False, None))

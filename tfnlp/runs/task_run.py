@@ -1,15 +1,17 @@
 """A fine-tuned model: its measures, predictions, report and export."""
 
+import contextlib
 import copy
 import os
 from collections.abc import Iterator
 from typing import Any
 
+import keras
+
 from tfnlp.data import TaskExample
 from tfnlp.data.rows import files_of, held, is_text, rows_of
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
-from tfnlp.families.precision import dtype_policy
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
 from tfnlp.runs.report.page import check_packages, write_report
@@ -18,6 +20,17 @@ from tfnlp.runs.task_checkpoint import refitted
 from tfnlp.settings.use import EvaluateTask, PredictTask
 
 _PART = 8192  # examples that are predicted at once
+
+
+@contextlib.contextmanager
+def _dtype_policy(name: str | None) -> Iterator[None]:
+    """Build layers with a Keras dtype policy; None: the global one."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(before if name is None else name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 class TaskRun:
@@ -43,7 +56,7 @@ class TaskRun:
 
     def __init__(self, folder: str | os.PathLike[str], dtype: str | None = None) -> None:
         self._dtype = dtype
-        with dtype_policy(dtype):
+        with _dtype_policy(dtype):
             found = task_folder.load_task(os.fspath(folder))
         self.task_model, self.config, self.history, self.results, self.folder = found
         self.path = os.fspath(folder)
@@ -85,7 +98,7 @@ class TaskRun:
         """Take the number of texts or choices from a row of texts, if it is not known."""
         task = self.task_model.task.suited_to(count)
         if self.config.get("open") and task != self.task_model.task:
-            with dtype_policy(self._dtype):
+            with _dtype_policy(self._dtype):
                 self.task_model = refitted(self.task_model, self.config, task)
 
     def read(self, source: Any, config: Any, name: str, labelled: bool = True) -> list[Any]:
@@ -261,7 +274,7 @@ class TaskRun:
     def with_adapters(self) -> "TaskRun":
         """Return this run with its low-rank updates apart from their matrices."""
         apart = copy.copy(self)
-        with dtype_policy(self._dtype):
+        with _dtype_policy(self._dtype):
             apart.task_model = task_folder.load_task(self.folder, merged=False)[0]
         return apart
 

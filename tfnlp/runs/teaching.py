@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.families.distillation import check_without_teacher, weights_checksum
-from tfnlp.families.preparation import same_folder
-from tfnlp.files import written_whole
+from tfnlp.families.distilbert import check_without_teacher, weights_checksum
+from tfnlp.files import same_folder, written_whole
 from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
