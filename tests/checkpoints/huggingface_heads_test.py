@@ -18,7 +18,8 @@ from tfnlp.checkpoints.gpt_config import config_of
 from tfnlp.families import FAMILIES
 from tfnlp.formats import export
 from tfnlp.models import gpt
-from tfnlp.runs.task_folder import backbone_config, load_backbone, make_task_model
+from tfnlp.runs.backbone import backbone_config, load_backbone
+from tfnlp.runs.task_folder import make_task_model
 from tfnlp.tasks import Choose, task_of
 from tfnlp.text import gpt_tokenizer, train_bpe
 

@@ -6,7 +6,7 @@ import re
 import typing
 from typing import Any
 
-from tfnlp.settings.options import Settings, default_of, element_type, is_required
+from tfnlp.settings.options import FIRST, Settings, default_of, element_type, is_required
 
 
 class FileName(str):
@@ -52,7 +52,7 @@ def add_options(
     known = parser.get_default("config_classes") or ()
     there = {flag_of(field) for one in known for field in dataclasses.fields(one)}
     groups: dict[str, Any] = {} if heading else {"": parser}
-    for field in sorted(dataclasses.fields(config), key=lambda f: not is_required(f)):
+    for field in sorted(dataclasses.fields(config), key=_place):
         if field.metadata["hidden"] or flag_of(field) in there:
             continue
         group = field.metadata["group"]
@@ -60,6 +60,11 @@ def add_options(
             groups[group] = parser.add_argument_group(group or heading)
         _add_option(groups[group], field, hints[field.name], is_required(field) and not heading)
     parser.set_defaults(config_classes=(*known, config))
+
+
+def _place(field: dataclasses.Field) -> int:
+    """Return where an option stands: required ones first, then what people change first."""
+    return 0 if is_required(field) else 1 if field.metadata["group"] == FIRST else 2
 
 
 def _add_option(group: Any, field: dataclasses.Field, hint: Any, required: bool) -> None:

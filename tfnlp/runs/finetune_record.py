@@ -10,6 +10,7 @@ from tfnlp.families.adaptation import SECTION
 from tfnlp.files import write_lines
 from tfnlp.objectives.measure_names import in_words
 from tfnlp.runs import task_folder
+from tfnlp.runs.backbone import backbone_config
 from tfnlp.runs.finetune_examples import crc32
 from tfnlp.runs.finetune_recipe import optimizer_of
 from tfnlp.tasks.baselines import Baseline, shown_baseline
@@ -38,7 +39,7 @@ def run_config(
         "tfnlp": __version__,
         "model": "task",
         "spec": work.task.config(),
-        "backbone": task_folder.backbone_config(work.backbone),
+        "backbone": backbone_config(work.backbone),
         "features": features,
         **({SECTION: work.adaptation.config()} if work.adaptation else {}),
         "head": head,

@@ -20,6 +20,7 @@ from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
+from tfnlp.runs.backbone import keep_backbone, load_backbone
 from tfnlp.runs.devices import check_batch, check_batch_memory, devices, shown_weights
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_examples import (
@@ -102,7 +103,7 @@ class Finetuning:
             self._folds = fold_numbers(kind, self.every, config.folds)
             self._divide(0)
         output = None if config.restart else config.output
-        self.backbone = task_folder.load_backbone(config.model, output)
+        self.backbone = load_backbone(config.model, output)
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = not self.backbone.family.trains
         self.features = config.features or ("sum-all" if frozen else None)
@@ -170,7 +171,7 @@ class Finetuning:
         results = ended_before(folder, task_folder.KEPT)
         if results is not None:
             return results
-        task_folder.keep_backbone(self.backbone, folder, model.features)
+        keep_backbone(self.backbone, folder, model.features)
         if words is not None:
             write_lines(os.path.join(folder, task_folder.WORDS), words)
         record_files(folder, task_folder.KEPT)

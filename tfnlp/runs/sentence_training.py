@@ -30,6 +30,7 @@ from tfnlp.families.sizes import width
 from tfnlp.families.vocabularies import PIECES
 from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
 from tfnlp.runs import task_folder
+from tfnlp.runs.backbone import load_backbone
 from tfnlp.runs.devices import check_batch, check_batch_memory, shown_weights
 from tfnlp.runs.finetune_examples import read_parts, say, shown_source
 from tfnlp.runs.finetune_recipe import kept_numbers, make_trainer, max_length_of, settings_of
@@ -68,7 +69,7 @@ class SentenceTrainingRuns:
         )
         self._check_dev()
         output = None if config.restart else config.output
-        self.backbone = task_folder.load_backbone(config.model, output)
+        self.backbone = load_backbone(config.model, output)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, None)
         pooled = pooled_of(self.backbone, config.pooling)

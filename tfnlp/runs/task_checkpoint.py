@@ -4,9 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp.checkpoints.heads import assign_head
+from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.families import FAMILIES
 from tfnlp.families.recognition import place_of
-from tfnlp.runs.task_folder import backbone_config
+from tfnlp.formats import recognised_task
+from tfnlp.hub import TaskModel
+from tfnlp.runs.backbone import backbone_config
+from tfnlp.tasks import TASKS
 
 _TOKENS = "token_embedding/embeddings"
 
@@ -18,11 +23,6 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
         `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
         says that the number of texts or choices of an example is not known.
     """
-    from tfnlp.checkpoints.heads import assign_head
-    from tfnlp.formats import recognised_task
-    from tfnlp.hub import TaskModel
-    from tfnlp.tasks import TASKS
-
     place = place_of(folder)
     known = recognised_task(place)
     if known is None:
@@ -58,9 +58,6 @@ def _model(backbone: Any, task: Any, head: dict[str, Any]) -> Any:
 
 def refitted(task_model: Any, config: dict[str, Any], task: Any) -> Any:
     """Return a task's model for a task of another number of texts or choices of an example."""
-    from tfnlp.checkpoints.pretrained import Pretrained
-    from tfnlp.hub import TaskModel
-
     model = task_model.model
     if task.sequences != task_model.task.sequences:
         kind, arguments = config["backbone"]["kind"], config["backbone"]["arguments"]

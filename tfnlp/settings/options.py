@@ -69,6 +69,9 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
 }
 
 
+FIRST = "changed first"  # the group of what most people change
+
+
 def option(
     default: Any = dataclasses.MISSING,
     help: str = "",
