@@ -84,7 +84,7 @@ def test_ids_are_those_of_huggingface(tokens, lowercase, key):
 
 
 def test_masks_in_texts(loaded, tokens):
-    from tfnlp.families.masks import encode
+    from tfnlp.families.encoder import encode
 
     found, places = encode(loaded, tokens["masked"]["text"])
     assert found["input_word_ids"].numpy().tolist() == [tokens["masked"]["ids"]]

@@ -16,7 +16,7 @@ from tfnlp.layers.attention_scores import ATTENTIONS
 from tfnlp.layers.sentence_pooling import POOLINGS
 from tfnlp.models import shapes
 from tfnlp.settings.options import element_type
-from tfnlp.settings.sizes import MOST_LAYERS
+from tfnlp.settings.training import MOST_LAYERS
 from tfnlp.text.lines import shown
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")

@@ -21,7 +21,7 @@ from tfnlp.families.sizes import check_length, transformer_sizes, with_initializ
 from tfnlp.files import same_folder
 from tfnlp.objectives import Distillation
 from tfnlp.settings.distilbert import DistilBertSettings
-from tfnlp.settings.sizes import CHANGED_SIZES
+from tfnlp.settings.training import CHANGED_SIZES
 from tfnlp.text import WordPieceTokenizer
 
 # Settings that only say what is learnt from a teacher.

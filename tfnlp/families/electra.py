@@ -11,9 +11,8 @@ from keras import Model
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.electra import ELECTRA_FILES
-from tfnlp.families.encoder import Encoder
+from tfnlp.families.encoder import Encoder, encode
 from tfnlp.families.family import Loader, Measured
-from tfnlp.families.masks import encode
 from tfnlp.families.sizes import refuse_given
 from tfnlp.hub.modules.fill import tokens_and_texts
 from tfnlp.objectives import BertPretraining, ElectraPretraining

@@ -11,18 +11,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from keras import Model
 
+from tfnlp.cards import card_of
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.family_files import FamilyFiles
-from tfnlp.checkpoints.sentence_transformers import SentenceSettings
-from tfnlp.families.cards import card_of
 from tfnlp.families.preparation import Preparation
 from tfnlp.families.sentences import (
     Pooled,
     embedded,
-    encoder_and_length,
     measured_on_pairs,
     pooled_of,
-    settings_to_save,
 )
 from tfnlp.families.sizes import refuse_given
 from tfnlp.files import same_folder
@@ -249,20 +246,6 @@ class Family(abc.ABC):
         if pooled not in loaded.sentence_functions:
             loaded.sentence_functions[pooled] = self.sentences(loaded, pooled)
         return loaded.sentence_functions[pooled]
-
-    def sentence_network(
-        self, loaded: Pretrained, settings: dict[str, Any]
-    ) -> tuple[Model, Any, int]:
-        """Return the model of tokens to one vector, the reader, and the largest length of a text.
-
-        `settings` are those of `Pretrained.embed`.
-        """
-        network, length = encoder_and_length(loaded, settings)
-        return network, self.sentence_reader(loaded), length
-
-    def sentence_settings(self, loaded: Pretrained) -> SentenceSettings:
-        """Return what a folder of sentence-transformers says of a model: what `embed` does."""
-        return settings_to_save(loaded)
 
     def check_weights(self, loaded: Pretrained) -> None:
         """Refuse an exported module where the model itself is needed."""

@@ -9,8 +9,10 @@ from keras import Model
 
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.family import Family
+from tfnlp.families.sentences import encoder_and_length, settings_to_save
 from tfnlp.families.sizes import width
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
 
@@ -47,6 +49,20 @@ class Tunable(Family):
     def sentence_reader(self, loaded: Pretrained) -> Any:
         """Return what reads texts for their vectors."""
         return self.reader(loaded)
+
+    def sentence_network(
+        self, loaded: Pretrained, settings: dict[str, Any]
+    ) -> tuple[Model, Any, int]:
+        """Return the model of tokens to one vector, the reader, and the largest length of a text.
+
+        `settings` are those of `Pretrained.embed`.
+        """
+        network, length = encoder_and_length(loaded, settings)
+        return network, self.sentence_reader(loaded), length
+
+    def sentence_settings(self, loaded: Pretrained) -> SentenceSettings:
+        """Return what a folder of sentence-transformers says of a model: what `embed` does."""
+        return settings_to_save(loaded)
 
     @abc.abstractmethod
     def features(self, loaded: Pretrained, choice: str) -> Features:

@@ -52,7 +52,7 @@ from tfnlp.settings.gpt import (
     GPTPrediction,
     GPTSettings,
 )
-from tfnlp.settings.sizes import CHANGED_SIZES
+from tfnlp.settings.training import CHANGED_SIZES
 from tfnlp.text import GPTReader
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from tfnlp.checkpoints import Pretrained
 from tfnlp.hub.loading.encoders import max_positions as saved_positions
-from tfnlp.settings.sizes import CHANGED_SIZES, SizeSettings
 from tfnlp.settings.text import SubwordTextSettings
+from tfnlp.settings.training import CHANGED_SIZES, SizeSettings
 from tfnlp.training.run import is_run, read_config
 
 FEW_WEIGHTS = 10  # factor of the rate where few weights of a model are trained

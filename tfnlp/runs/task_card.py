@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.cards import Card, licence_of
+from tfnlp.cards import Card, base_of, licence_of, shown_name
 from tfnlp.families import FAMILIES
-from tfnlp.families.cards import base_of, shown_name
 
 if TYPE_CHECKING:
     from tfnlp.runs.task_run import TaskRun

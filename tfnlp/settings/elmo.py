@@ -5,9 +5,8 @@ import os
 from typing import Any, ClassVar
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.sizes import MOST_LAYERS
 from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, MeasuredTextSettings, WordTextSettings
-from tfnlp.settings.training import RematSettings, StartSettings, TrainingSettings
+from tfnlp.settings.training import MOST_LAYERS, RematSettings, StartSettings, TrainingSettings
 from tfnlp.settings.use import PredictionSettings
 
 SIZES = ("mini", "small", "medium", "original")

@@ -4,9 +4,8 @@ import dataclasses
 from typing import ClassVar
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.sizes import PositionSettings
 from tfnlp.settings.text import MaskedTextSettings, MeasuredTextSettings, PackSettings
-from tfnlp.settings.training import StartSettings, TrainingSettings
+from tfnlp.settings.training import PositionSettings, StartSettings, TrainingSettings
 from tfnlp.settings.use import PredictionSettings
 
 

@@ -3,11 +3,14 @@
 import dataclasses
 from typing import ClassVar
 
-from tfnlp.settings.examples import ExamplesSettings
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.sizes import PositionSettings
-from tfnlp.settings.text import MeasuredTextSettings, PackSettings, SubwordTextSettings
-from tfnlp.settings.training import StartSettings, TrainingSettings
+from tfnlp.settings.text import (
+    ExamplesSettings,
+    MeasuredTextSettings,
+    PackSettings,
+    SubwordTextSettings,
+)
+from tfnlp.settings.training import PositionSettings, StartSettings, TrainingSettings
 from tfnlp.settings.use import PredictionSettings
 
 SIZES = ("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl")

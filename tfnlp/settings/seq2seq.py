@@ -3,7 +3,7 @@
 import dataclasses
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.sizes import MOST_LAYERS
+from tfnlp.settings.training import MOST_LAYERS
 from tfnlp.settings.translation import PairSettings, TranslationTraining
 
 NO_ATTENTION = "none"

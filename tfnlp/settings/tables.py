@@ -10,7 +10,6 @@ from tfnlp.settings.electra import ElectraPrediction, ElectraSettings
 from tfnlp.settings.elmo import ElmoEvaluation, ElmoPrediction, ElmoSettings
 from tfnlp.settings.embed import EmbedTaskSettings
 from tfnlp.settings.encoders import MaskedEvaluation, MaskPrediction, PairPrediction
-from tfnlp.settings.examples import CasedExamplesSettings, ExamplesSettings, PairExamplesSettings
 from tfnlp.settings.fill import FillSettings
 from tfnlp.settings.glove import GloVeSettings
 from tfnlp.settings.gpt import GPTEvaluation, GPTExamplesSettings, GPTPrediction, GPTSettings
@@ -22,6 +21,7 @@ from tfnlp.settings.roles import RolesSettings
 from tfnlp.settings.seq2seq import Seq2SeqSettings
 from tfnlp.settings.similarity import SimilaritySettings
 from tfnlp.settings.tag import TagSettings
+from tfnlp.settings.text import CasedExamplesSettings, ExamplesSettings, PairExamplesSettings
 from tfnlp.settings.transformer import TransformerSettings
 from tfnlp.settings.translation import TranslationEvaluation, TranslationPrediction
 from tfnlp.settings.use import EvaluateTask, EvaluationSettings, PairsEvaluation, PredictionSettings

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.sizes import SizeSettings
+from tfnlp.settings.training import SizeSettings
 from tfnlp.settings.translation import PairSettings, TranslationTraining
 
 SIZES = ("mini", "base", "big")
