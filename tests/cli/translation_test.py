@@ -31,7 +31,7 @@ def test_translates_and_is_measured(kind, made, tmp_path, capsys):
     source, target = side(toy.valid, "source"), side(toy.valid, "target")
     command = ["evaluate", "--model", toy.run, "--source", source]
     assert tfnlp(*command) == 1
-    assert "give --target to measure it on" in error(capsys)
+    assert "the argument --target is missing" in error(capsys)
     command += ["--target", target, "--report", tmp_path / "report", "--json"]
     assert tfnlp(*command) == 0
     printed = json.loads(capsys.readouterr().out)
