@@ -53,7 +53,7 @@ def add_options(
     there = {flag_of(field) for one in known for field in dataclasses.fields(one)}
     groups: dict[str, Any] = {} if heading else {"": parser}
     for field in sorted(dataclasses.fields(config), key=_place):
-        if field.metadata["hidden"] or flag_of(field) in there:
+        if flag_of(field) in there:
             continue
         group = field.metadata["group"]
         if group not in groups:

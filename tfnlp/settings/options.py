@@ -87,7 +87,6 @@ def option(
     record: str | None = None,
     record_as: str | None = None,
     positional: bool = False,
-    hidden: bool = False,
     const: Any = None,
 ) -> Any:
     """Return a dataclass field that describes one argument.
@@ -104,7 +103,6 @@ def option(
             decide which numbers a run ends with.
         record_as: The key there, if it is not the field's name.
         positional: The command takes it without an option.
-        hidden: The command has no option for it.
         const: The value that the option without a value stands for.
     """
     metadata = {
@@ -119,7 +117,6 @@ def option(
         "record": record,
         "record_as": record_as,
         "positional": positional,
-        "hidden": hidden,
         "const": const,
     }  # fmt: skip
     if isinstance(default, list | dict):
