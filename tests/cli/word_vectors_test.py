@@ -14,7 +14,7 @@ from tests.support import golden
 from tfnlp import models
 from tfnlp.checkpoints import read_word_vectors, write_word_vectors
 from tfnlp.data import Cooccurrences, LanguageModelCorpus, WordCorpus, frequent_words
-from tfnlp.layers.huffman import huffman_tree
+from tfnlp.layers.hierarchical_softmax import huffman_tree
 from tfnlp.text import WordVectors, read_words
 from tfnlp.training.run import restore_weights
 

@@ -7,8 +7,7 @@ import tensorflow as tf
 from tests.layers.reference import randomize
 from tfnlp.layers import AttentionLSTM
 from tfnlp.layers.attention_scores import masked_bias
-from tfnlp.layers.kernels.attend import Fixed
-from tfnlp.layers.kernels.attention_loop import attention_loop, trainable_attention_loop
+from tfnlp.layers.kernels.attention_loop import Fixed, attention_loop, trainable_attention_loop
 
 B, T, S, I, U, D = 3, 5, 4, 6, 8, 7  # noqa: E741
 MASK = np.array([[1, 1, 1, 1], [0, 1, 1, 0], [1, 0, 0, 0]], bool)

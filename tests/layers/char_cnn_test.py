@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tests.layers.reference import ACTIVATIONS, randomize
 from tfnlp.layers import CharCNN
-from tfnlp.layers.kernels.target import traced_for_tpu
+from tfnlp.layers.kernels.backend import traced_for_tpu
 
 WIDTHS = ((1, 3), (2, 2), (3, 4), (4, 2), (5, 3), (6, 2), (7, 5))
 V, E = 20, 3

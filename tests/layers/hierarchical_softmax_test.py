@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests.layers.negative_sampling_test import B, L, V, W, blocks, windows
 from tests.layers.reference import randomize, sigmoid
 from tfnlp.layers import HierarchicalCBOWLoss, HierarchicalSkipGramLoss, HierarchicalSoftmax
-from tfnlp.layers.huffman import huffman_tree
+from tfnlp.layers.hierarchical_softmax import huffman_tree
 
 P = 7
 COUNTS = (200 / np.arange(1, V + 1)).astype(int)

@@ -5,7 +5,7 @@ import heapq
 import numpy as np
 import pytest
 
-from tfnlp.layers.huffman import balanced_depth, balanced_tree, huffman_tree
+from tfnlp.layers.hierarchical_softmax import balanced_depth, balanced_tree, huffman_tree
 
 
 def counts(kind, size, seed=0):

@@ -13,10 +13,8 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from tfnlp.layers.kernels.add_bias import add_bias
-from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
-from tfnlp.layers.kernels.product import product
-from tfnlp.layers.kernels.vocabulary_loss import vocabulary_loss
+from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, vocabulary_loss
+from tfnlp.layers.kernels.products import add_bias, product
 from tfnlp.objectives.logits import best_class, cross_entropy
 
 random = np.random.default_rng(0)

@@ -1,34 +1,40 @@
 """Hand-written gradients and hashes against the plain formulas beside them."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.layers import reference
-from tfnlp.layers.kernels.add_bias import ones_times, plain_add_bias, with_sum_of_rows
+from tfnlp.layers.activations import gelu, gelu_tanh
+from tfnlp.layers.kernels.backend import traced_for_tpu
 from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
-from tfnlp.layers.kernels.columns import (
-    from_columns,
-    plain_from_columns,
-    plain_to_columns,
-    to_columns,
-)
-from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, plain_cross_entropy
-from tfnlp.layers.kernels.dropout_mask import (
-    dropout_mask,
-    mask_of_draws,
-)
-from tfnlp.layers.kernels.gelu import trainable_gelu, trainable_gelu_tanh
-from tfnlp.layers.kernels.layer_norm import plain_scaled_norm, scaled_norm
-from tfnlp.layers.kernels.pair_losses import pair_losses, plain_pair_losses
-from tfnlp.layers.kernels.target import traced_for_tpu
-from tfnlp.layers.kernels.tied_projection import plain_tied_projection, tied_projection
-from tfnlp.layers.kernels.vocabulary_loss import (
+from tfnlp.layers.kernels.cross_entropy import (
+    cross_entropy_of_rows,
+    plain_cross_entropy,
     plain_vocabulary_loss,
     positions_of,
     vocabulary_loss,
 )
+from tfnlp.layers.kernels.dropout_mask import (
+    dropout_mask,
+    mask_of_draws,
+)
+from tfnlp.layers.kernels.pair_losses import pair_losses, plain_pair_losses
+from tfnlp.layers.kernels.products import (
+    from_columns,
+    ones_times,
+    plain_add_bias,
+    plain_from_columns,
+    plain_tied_projection,
+    plain_to_columns,
+    tied_projection,
+    to_columns,
+    with_sum_of_rows,
+)
+from tfnlp.layers.normalization import plain_scaled_norm, scaled_norm
 
 BAND = np.random.default_rng(0).integers(0, 2, (2, 3, 5)).astype("float32")
 WORDS = np.random.default_rng(6).integers(0, 11, 23).astype("int32")
@@ -45,6 +51,10 @@ def on_tpu(function):
             return function(*arguments)
 
     return traced
+
+
+def training(activation):
+    return functools.partial(activation, training=True)
 
 
 PAIRS = {
@@ -88,9 +98,9 @@ PAIRS = {
         lambda z: plain_cross_entropy(z, IDS, 0.1),
         [(6, 9)],
     ),
-    "gelu": (trainable_gelu, lambda x: keras.ops.gelu(x, approximate=False), [(40, 50)]),
+    "gelu": (training(gelu), lambda x: keras.ops.gelu(x, approximate=False), [(40, 50)]),
     "gelu on a TPU": (
-        on_tpu(trainable_gelu),
+        on_tpu(training(gelu)),
         lambda x: keras.ops.gelu(x, approximate=False),
         [(40, 50)],
     ),
@@ -104,7 +114,7 @@ PAIRS = {
         lambda *x: plain_vocabulary_loss(*x, None, WORDS, COUNTED)[0],
         [(23, 4), (11, 4)],
     ),
-    "gelu_tanh": (trainable_gelu_tanh, lambda x: keras.ops.gelu(x, approximate=True), [(40, 50)]),
+    "gelu_tanh": (training(gelu_tanh), lambda x: keras.ops.gelu(x, approximate=True), [(40, 50)]),
 }
 
 

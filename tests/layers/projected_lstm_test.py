@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tests.layers.reference import randomize, sigmoid
 from tfnlp.layers import ProjectedLSTM
-from tfnlp.layers.kernels.target import traced_for_tpu
+from tfnlp.layers.kernels.backend import traced_for_tpu
 
 B, T, U, P = 3, 6, 5, 4
 MASK = np.array([[1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0]], bool)  # with holes

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.layers import SubwordEmbedding
-from tfnlp.layers.subword_embedding import plain_sums, sums_of_existing
+from tfnlp.layers.word_embedding import plain_sums, sums_of_existing
 
 V, H, BUCKETS = 5, 4, 6
 SUBWORDS = [[0, 3, 3], [], [5], [1, 2], [4, 0, 2]]  # of each word; one comes twice

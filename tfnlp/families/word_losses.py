@@ -8,7 +8,7 @@ def loss_arguments(loss: str, default: str, counts: Any) -> dict[str, Any]:
 
     `counts`, int `[V]`, says how often each word is in the training text.
     """
-    from tfnlp.layers.huffman import huffman_tree
+    from tfnlp.layers.hierarchical_softmax import huffman_tree
 
     if loss == default:
         return {}

@@ -10,10 +10,16 @@ from tfnlp.layers.attention_scores import (
 )
 from tfnlp.layers.bilm import BiLM
 from tfnlp.layers.boundaries import SentenceBoundaries
-from tfnlp.layers.char_cnn import CharCNN
+from tfnlp.layers.char_cnn import CharCNN, Highway
 from tfnlp.layers.crf import CRF
+from tfnlp.layers.dense import LowRank, LowRankUpdate
 from tfnlp.layers.dropout import Dropout
-from tfnlp.layers.embeddings import PositionEmbedding, SegmentEmbedding, TokenEmbedding
+from tfnlp.layers.embeddings import (
+    PositionEmbedding,
+    SegmentEmbedding,
+    SinusoidalPositions,
+    TokenEmbedding,
+)
 from tfnlp.layers.glove_loss import GloVeLoss
 from tfnlp.layers.heads import (
     DiscriminatorHead,
@@ -22,10 +28,11 @@ from tfnlp.layers.heads import (
     NextSentenceHead,
     Pooler,
 )
-from tfnlp.layers.hierarchical_softmax import HierarchicalSoftmax
-from tfnlp.layers.hierarchical_windows import HierarchicalCBOWLoss, HierarchicalSkipGramLoss
-from tfnlp.layers.highway import Highway
-from tfnlp.layers.low_rank import LowRank, LowRankUpdate
+from tfnlp.layers.hierarchical_softmax import (
+    HierarchicalCBOWLoss,
+    HierarchicalSkipGramLoss,
+    HierarchicalSoftmax,
+)
 from tfnlp.layers.negative_sampling import CBOWLoss, SkipGramLoss
 from tfnlp.layers.noise_contrastive import (
     NCECBOWLoss,
@@ -39,10 +46,8 @@ from tfnlp.layers.replaced_tokens import ReplacedTokens
 from tfnlp.layers.sampled_softmax import SampledSoftmax
 from tfnlp.layers.scalar_mix import ScalarMix
 from tfnlp.layers.sentence_pooling import SentencePooling
-from tfnlp.layers.sinusoid import SinusoidalPositions
-from tfnlp.layers.subword_embedding import SubwordEmbedding
 from tfnlp.layers.transformer import TransformerBlock
-from tfnlp.layers.word_embedding import WordEmbedding
+from tfnlp.layers.word_embedding import SubwordEmbedding, WordEmbedding
 
 __all__ = [
     "CRF",

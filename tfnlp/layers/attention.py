@@ -6,17 +6,16 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.dense import BuiltDense, WithLowRank, built_dense
+from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
+from tfnlp.layers.kernels.backend import by_target, has_kernels
 from tfnlp.layers.kernels.blockwise_attention import (
     Visible,
     blocks_of,
     blockwise_attention,
 )
-from tfnlp.layers.kernels.columns import from_columns, to_columns
-from tfnlp.layers.kernels.target import by_target
-from tfnlp.layers.low_rank import LowRank, low_rank_of
+from tfnlp.layers.kernels.products import from_columns, to_columns
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 # Attention with more scores than these is computed in blocks, on a TPU and elsewhere: a CPU takes
@@ -158,7 +157,7 @@ class MultiHeadAttention(WithLowRank):
         sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
         cut = not (return_scores or None in sizes or any(x is not None for x in cache))
         count = math.prod(sizes) if cut else 0
-        if count <= _ON_TPU:
+        if count <= _ON_TPU or not has_kernels():
             outputs = whole(inputs)
         elif count <= _ELSEWHERE:
             outputs = by_target(in_blocks, whole, inputs)

@@ -8,8 +8,7 @@ from keras import ops
 from tfnlp.layers.attention_scores import ATTENTIONS, masked_bias
 from tfnlp.layers.base import MaskEnds, check_positive
 from tfnlp.layers.dropout import Dropout
-from tfnlp.layers.kernels.attend import Fixed
-from tfnlp.layers.kernels.attention_loop import attention_loop, trainable_attention_loop
+from tfnlp.layers.kernels.attention_loop import Fixed, attention_loop, trainable_attention_loop
 from tfnlp.layers.types import Shape, Tensor
 
 

@@ -1,16 +1,146 @@
-"""Dense layers inside other layers, created and built in one call."""
+"""Dense layers inside other layers, and their low-rank updates (LoRA)."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer
-from tfnlp.layers.kernels.add_bias import add_bias
-from tfnlp.layers.kernels.product import product
-from tfnlp.layers.low_rank import LowRank, LowRankUpdate
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.dropout import Dropout
+from tfnlp.layers.kernels.products import add_bias, product
+from tfnlp.layers.types import Shape, Tensor
+
+# The matrices of a `TransformerBlock`, in the order of a call.
+MATRICES = ("query", "key", "value", "attention_output", "intermediate", "output")
+
+
+@dataclasses.dataclass(frozen=True)
+class LowRank:
+    """Which matrices of a Transformer get low-rank updates, and of which rank.
+
+    Args:
+        rank: r of `LowRankUpdate`.
+        matrices: names from "query", "key", "value", "attention_output", "intermediate" and
+            "output"; the first two alone of the six with "value" are those of Hu et al. 2022,
+            section 4.2 (query and value).
+        alpha: the update is multiplied by `alpha / rank`; None: 2 r.
+        dropout: rate on the inputs of the updates.
+
+    Raises:
+        ValueError: for a rank below 1, an unknown matrix or none, alpha not above 0, or a dropout
+            outside [0, 1).
+    """
+
+    rank: int
+    matrices: tuple[str, ...] = ("query", "value")
+    alpha: float | None = None
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrices", tuple(self.matrices))
+        if self.alpha is None:
+            object.__setattr__(self, "alpha", 2.0 * self.rank)
+        check_positive(rank=self.rank)
+        unknown = [name for name in self.matrices if name not in MATRICES]
+        if unknown or not self.matrices:
+            raise ValueError(
+                f"matrices={self.matrices} must be one or more of {', '.join(MATRICES)}"
+            )
+        if not (self.alpha > 0 and math.isfinite(self.alpha)):
+            raise ValueError(f"alpha={self.alpha} must be a number above 0")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout={self.dropout} must be at least 0 and below 1")
+
+    def config(self) -> dict[str, Any]:
+        """Return the arguments, as JSON has them."""
+        return {**dataclasses.asdict(self), "matrices": list(self.matrices)}
+
+
+def low_rank_of(given: LowRank | Mapping[str, Any] | None) -> LowRank | None:
+    """Return the settings that a layer was given as an object, as its config, or not at all."""
+    return given if given is None or isinstance(given, LowRank) else LowRank(**given)
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class LowRankUpdate(Layer):
+    """`u_p(x) = (alpha / r) B_p A_p drop(x)`, what is added to part p of a dense layer's outputs.
+
+    Hu et al. 2022 (LoRA), section 4.1. The kernel of the dense layer stays as it is; A starts with
+    random numbers of variance `1 / (3 H)`, B with zeros, so that nothing changes at first. The
+    outputs of a dense layer may be those of several matrices side by side, as queries, keys and
+    values are: each part that is changed has its own A and B.
+
+    Args:
+        rank: r.
+        units: width U of a part.
+        count: parts P of the dense layer's outputs.
+        parts: the parts that are changed, from 0.
+        alpha: see the formula.
+        dropout: rate on x.
+
+    Call: `[..., H]` to `[..., P U]`, zeros at the parts that are not changed.
+
+    Weights: `down`, A of all changed parts side by side, `[H, n r]`; `up`, their B, `[n, r, U]`.
+
+    Raises:
+        ValueError: for a rank, units or count below 1, or a dropout outside [0, 1).
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        units: int,
+        count: int = 1,
+        parts: Sequence[int] = (0,),
+        alpha: float = 1.0,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive(rank=rank, units=units, count=count)
+        self.rank, self.units, self.count, self.parts = rank, units, count, list(parts)
+        self.alpha, self.dropout = alpha, dropout
+        self.input_dropout = Dropout(dropout, dtype=self.dtype_policy)
+        self.supports_masking = True
+
+    def build(self, inputs_shape: Shape) -> None:
+        width, parts = inputs_shape[-1], len(self.parts)
+        uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
+        self.down = self.add_weight(
+            name="down", shape=(width, parts * self.rank), initializer=uniform
+        )
+        self.up = self.add_weight(
+            name="up", shape=(parts, self.rank, self.units), initializer="zeros"
+        )
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        x = self.input_dropout(ops.cast(inputs, self.compute_dtype), training=training)
+        return ops.matmul(ops.matmul(x, ops.convert_to_tensor(self.down)), self._wide())
+
+    def matrix(self) -> Tensor:
+        """Return what is added to the kernel of the dense layer, float32 `[H, P U]`."""
+        down = ops.convert_to_tensor(self.down)
+        return ops.matmul(ops.cast(down, "float32"), ops.cast(self._wide(), "float32"))
+
+    def _wide(self) -> Tensor:
+        """Return B of all parts, `[n r, P U]`: each part's own rows and columns, zeros elsewhere.
+
+        One product with it is cheaper than one for each part.
+        """
+        up = ops.convert_to_tensor(self.up) * (self.alpha / self.rank)  # [n, r, U]
+        rows = []
+        for row, part in enumerate(self.parts):
+            sides = (part * self.units, (self.count - 1 - part) * self.units)
+            rows.append(ops.pad(up[row], ((0, 0), sides)))
+        return ops.concatenate(rows, axis=0)
+
+    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
+        return (*inputs_shape[:-1], self.count * self.units)
 
 
 class BuiltDense(keras.layers.Dense):

@@ -8,7 +8,7 @@ from keras import ops
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.base import Layer, MaskEnds, check_positive
 from tfnlp.layers.dense import built_dense
-from tfnlp.layers.kernels.add_bias import add_bias
+from tfnlp.layers.kernels.products import add_bias
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.types import Initializer, Shape, Tensor
 

@@ -1,13 +1,14 @@
 """Layer normalization in float32 under any dtype policy."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.base import Layer
-from tfnlp.layers.kernels.add_bias import add_bias
-from tfnlp.layers.kernels.layer_norm import scaled_norm
+from tfnlp.layers.kernels.backend import beside, by_target, kept, with_gradient
+from tfnlp.layers.kernels.products import add_bias, sum_of_rows
 from tfnlp.layers.types import Shape, Tensor
 
 
@@ -43,3 +44,47 @@ class LayerNorm(Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
+
+
+def plain_scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
+    """Return `gamma * (x - mean) / sqrt(variance + epsilon)` of rows `[R, H]`, float32."""
+    x = ops.cast(x, "float32")
+    centred = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+    return gamma * centred / ops.sqrt(variance + epsilon)
+
+
+@beside(plain_scaled_norm)
+def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
+    """Return what `plain_scaled_norm` returns, with a gradient that takes fewer operations.
+
+    Automatic differentiation takes half as many operations again. With
+    `n = (x - mean) / sqrt(variance + epsilon)` and `g = dy gamma`:
+    `dx = (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon)` and `dgamma = sum_r dy n`.
+    """
+
+    @with_gradient
+    def scaled(x: Tensor, gamma: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
+        x32 = ops.cast(x, "float32")
+        mean = ops.mean(x32, axis=-1, keepdims=True)
+        centred = x32 - mean
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        scale = ops.rsqrt(variance + epsilon)  # [R, 1]
+        normal, input_ = centred * scale, kept(x)
+
+        def gradient(dy: Tensor) -> tuple[Tensor, Tensor]:
+            # A TPU keeps x, of which an element has half as many bytes in bfloat16.
+            n = by_target(_normal, lambda *given: given[-1], input_, mean, scale, normal)
+            g = dy * gamma
+            mean_g = ops.mean(g, axis=-1, keepdims=True)
+            mean_gn = ops.mean(g * n, axis=-1, keepdims=True)
+            dx = (g - mean_g - n * mean_gn) * scale
+            return ops.cast(dx, x.dtype), sum_of_rows(dy * n)
+
+        return normal * gamma, gradient
+
+    return scaled(x, gamma)
+
+
+def _normal(x: Tensor, mean: Tensor, scale: Tensor, _: Tensor) -> Tensor:
+    return (ops.cast(x, "float32") - mean) * scale

@@ -11,7 +11,7 @@ import keras
 from keras.src.backend.common.variables import AutocastScope, get_autocast_scope
 
 from tfnlp.layers.dropout import Dropout
-from tfnlp.layers.kernels.storage import forms
+from tfnlp.layers.kernels.backend import forms, has_kernels
 from tfnlp.layers.types import Tensor
 
 REMAT = ("none", "blocks", "full")
@@ -69,7 +69,7 @@ def rematerialized(
         full: keep less with the mode "full" alone.
     """
     mode = _MODE.get()
-    if not training or mode == "none" or (full and mode != "full"):
+    if not (training and has_kernels()) or mode == "none" or (full and mode != "full"):
         return function(*arrays)
     variables = [v for layer in layers for v in layer.variables]
     with AutocastScope(None):  # the weights themselves: each layer casts its own
@@ -86,7 +86,7 @@ def rematerialized(
         with rematerialization(mode), AutocastScope(dtype), scope:
             return function(*own)
 
-    outputs = forms().rematerialized(of_values, [*given, *values])
+    outputs = forms.rematerialized(of_values, [*given, *values])
     for layer in layers:  # The draws of the call itself were in another scope.
         for part in layer._flatten_layers():
             if isinstance(part, Dropout) and part.rate > 0:

@@ -9,9 +9,8 @@ from keras import ops
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
 from tfnlp.layers.base import check_positive
-from tfnlp.layers.dense import BuiltDense, WithLowRank, built_dense
+from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
-from tfnlp.layers.low_rank import LowRank, low_rank_of
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.remat import rematerialized
 from tfnlp.layers.types import Initializer, Shape, Tensor

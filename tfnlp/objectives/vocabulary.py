@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers import LogitBias, TokenEmbedding
-from tfnlp.layers.kernels.vocabulary_loss import positions_of, vocabulary_loss
+from tfnlp.layers.kernels.cross_entropy import positions_of, vocabulary_loss
 from tfnlp.layers.types import Tensor
 from tfnlp.objectives.logits import best_class, cross_entropy
 

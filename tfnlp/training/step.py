@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.layers.kernels.target import traced_for_tpu
+from tfnlp.layers.kernels.backend import traced_for_tpu
 from tfnlp.layers.remat import rematerialization
 from tfnlp.training.engines import StepSettings
 from tfnlp.training.optimizer_base import Gradient

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 from keras import ops
 
-from tfnlp.layers.kernels.storage import forms
+from tfnlp.layers.kernels.backend import forms
 from tfnlp.layers.types import Tensor
 from tfnlp.training.randomness import seeded
 
@@ -67,7 +67,7 @@ def compared_part(
 def comparison(task: Objective, whole: Tensors) -> Tensors:
     """Return the entries of a batch that the comparison of all its examples adds, `[B, ...]`."""
     vectors = whole["vectors"]
-    rows, slopes = forms().with_slopes(lambda v: task.comparison({**whole, "vectors": v}), vectors)
+    rows, slopes = forms.with_slopes(lambda v: task.comparison({**whole, "vectors": v}), vectors)
     return {f"compared/{name}": x for name, x in {**rows, "slopes": slopes}.items()}
 
 

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
-from tfnlp.layers.kernels.product import product
+from tfnlp.layers.kernels.products import product
 from tfnlp.layers.types import Tensor
 
 MASKED = -1e9  # a masked score: its exp() is 0 in float32, and no row becomes NaN

@@ -4,18 +4,44 @@ As in `lstm_loop`, the loop backwards only computes the gradients of each step's
 the weights and of the source are then one matrix product over all steps.
 """
 
+import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
 
-from tfnlp.layers.kernels.attend import Fixed, Tensors, attend, attend_gradient, float32
+from tfnlp.layers.attention_scores import TINY, energies, project_queries
+from tfnlp.layers.kernels.backend import beside, with_gradient
 from tfnlp.layers.kernels.lstm_loop import cell, cell_gradient, matmul, outer, scan
-from tfnlp.layers.kernels.upstream import with_gradient
 from tfnlp.layers.types import DType, Tensor
 
+Tensors = dict[str, Any]  # tensors, lists and dicts of them by name
 _NO_CLIPS = (None, None, 1.0)  # constants of the cells: no clips; 1 is added to the forget gate
 _SUMS = ("slopes", "vector")  # gradients of an additive score that are summed over the steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    """Settings and constants of the recurrence, which get no gradient.
+
+    Args:
+        feeding: the attentional vector `h~ = tanh([c; h] W_o)` is fed to the next step, and is
+            the output. Otherwise the context is fed to the cell, and `[c; h]` is the output.
+        unit_queries: of the score, see `project_queries`.
+        bias: float32 `[B, 1, S]` or 0.0, added to the energies.
+        drops: for each layer but the first, the factors of its input from the layer below,
+            `[T, B, U]`; or empty.
+    """
+
+    feeding: bool
+    unit_queries: bool
+    bias: Tensor
+    drops: tuple[Tensor, ...] = ()
+
+    def by_time(self) -> dict[str, Tensor]:
+        """Return the factors by the names that a step reads them by."""
+        return {f"drop_{i}": drop for i, drop in enumerate(self.drops, 1)}
 
 
 def attention_loop(
@@ -42,6 +68,7 @@ def attention_loop(
     return kept["output"], kept["attention"], last["c"], last["h"]
 
 
+@beside(attention_loop)
 def trainable_attention_loop(
     tensors: Tensors, fixed: Fixed
 ) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor]]:
@@ -75,7 +102,7 @@ def _forward(tensors: Tensors, fixed: Fixed) -> tuple[Tensors, Tensors]:
         if fixed.feeding:
             below = before["output"]
         else:
-            below, attention, query = attend(h[-1], tensors, fixed)
+            below, attention, query = _attend(h[-1], tensors, fixed)
             context = below
         for i in range(len(c)):
             gates = weights[f"bias_{i}"] if i else x["gates"]
@@ -87,10 +114,10 @@ def _forward(tensors: Tensors, fixed: Fixed) -> tuple[Tensors, Tensors]:
             )
             active[i] = ops.concatenate(parts, -1)
         if fixed.feeding:
-            context, attention, query = attend(h[-1], tensors, fixed)
+            context, attention, query = _attend(h[-1], tensors, fixed)
         output = ops.concatenate([context, h[-1]], -1)
         if fixed.feeding:
-            output = ops.tanh(float32(matmul(output, weights["output"])))
+            output = ops.tanh(_float32(matmul(output, weights["output"])))
         new = {"c": c, "h": h, "active": active, "context": context, "attention": attention}
         return {**new, "query": query, "output": output}
 
@@ -141,7 +168,7 @@ def _backward(
     if "vector" in weights:
         found["query"] = outer(queried, made["query"], weights["query"].dtype)
         found["vector"] = first["vector"]
-        d_keys = first["slopes"] * float32(weights["vector"])
+        d_keys = first["slopes"] * _float32(weights["vector"])
     else:
         d_keys = _over_time(made["energy"], kept["query"], keys.dtype)
     gradients = {
@@ -183,20 +210,20 @@ def _step_back(after: Tensors, x: Tensors, tensors: Tensors, fixed: Fixed) -> Te
     if fixed.feeding:
         d_fed = after["fed"] + x["d_output"]
         new["product"] = d_fed * (1.0 - ops.square(x["output"]))
-        d_both = float32(matmul(new["product"], ops.transpose(weights["output"])))
+        d_both = _float32(matmul(new["product"], ops.transpose(weights["output"])))
     else:
         d_both = x["d_output"]
     d_context = d_both[:, :width]
     h[-1] = h[-1] + d_both[:, width:]
     if fixed.feeding:
-        attended = attend_gradient(d_context, x, tensors, fixed)
+        attended = _attend_gradient(d_context, x, tensors, fixed)
         h[-1] = h[-1] + attended.pop("h")
     new["c"], h, new["gates"], d_below = _cells_back(after, h, x, weights)
     if fixed.feeding:
         new["fed"] = d_below
     else:
         d_context = d_context + d_below
-        attended = attend_gradient(d_context, x, tensors, fixed)
+        attended = _attend_gradient(d_context, x, tensors, fixed)
         h[-1] = h[-1] + attended.pop("h")
     sums = {name: after[name] + attended[name] for name in _SUMS if name in attended}
     return {**new, **attended, **sums, "h": h, "context": d_context}
@@ -247,3 +274,47 @@ def _over_time(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
     """Return `sum_t x_tb y_tb^T`: `[T, B, S]` and `[T, B, D]` to `[B, S, D]`."""
     x, y = ops.cast(ops.transpose(x, (1, 2, 0)), dtype), ops.cast(ops.swapaxes(y, 0, 1), dtype)
     return ops.matmul(x, y)
+
+
+def _attend(h: Tensor, tensors: Tensors, fixed: Fixed) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the context float32 `[B, D]`, its weights `[B, S]` and the query `[B, A]`."""
+    keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
+    query = project_queries(ops.cast(h, keys.dtype), weights.get("query"), fixed.unit_queries)
+    scores = energies(query[:, None], keys, weights.get("vector"))  # [B, 1, S]
+    attention = ops.softmax(scores + fixed.bias, axis=-1)
+    context = ops.matmul(ops.cast(attention, values.dtype), values)  # [B, 1, D]
+    return _float32(context[:, 0]), attention[:, 0], _float32(query)
+
+
+def _attend_gradient(d_context: Tensor, x: Tensors, tensors: Tensors, fixed: Fixed) -> Tensors:
+    """Return the gradients of h, of the query and of the energies.
+
+    With an additive score also what the step adds to the gradient of the vector v and to that of
+    the keys, the latter without its factor v: `slopes`.
+    """
+    keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
+    d_context = ops.cast(d_context, values.dtype)[:, :, None]
+    d_attention = _float32(ops.matmul(values, d_context))[..., 0] + x["d_attention"]  # [B, S]
+    a = x["attention"]
+    d_energy = a * (d_attention - ops.sum(a * d_attention, -1, keepdims=True))
+    narrow = ops.cast(d_energy, keys.dtype)
+    if "vector" in weights:
+        hidden = ops.tanh(ops.cast(x["query"], keys.dtype)[:, None] + keys)  # [B, S, A]
+        slopes = _float32(narrow[:, :, None] * (1.0 - ops.square(hidden)))
+        d_query = ops.sum(slopes, axis=1) * _float32(weights["vector"])  # [B, A]
+        flat = ops.reshape(hidden, (-1, hidden.shape[-1]))
+        d_vector = ops.matmul(ops.reshape(narrow, (1, -1)), flat)[0]
+        more = {"slopes": slopes, "vector": _float32(d_vector)}
+        d_h = _float32(matmul(d_query, ops.transpose(weights["query"])))
+    else:
+        d_h = d_query = _float32(ops.matmul(narrow[:, None], keys))[:, 0]
+        more = {}
+        if fixed.unit_queries:  # q = h / |h|
+            query, h = x["query"], x["queried"]
+            d_h = d_h - query * ops.sum(query * d_h, -1, keepdims=True)
+            d_h = d_h * ops.rsqrt(ops.sum(h * h, -1, keepdims=True) + TINY)
+    return {"h": d_h, "query": d_query, "energy": d_energy, **more}
+
+
+def _float32(x: Tensor) -> Tensor:
+    return ops.cast(x, "float32")

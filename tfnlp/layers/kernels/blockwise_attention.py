@@ -21,11 +21,9 @@ import keras
 from keras import ops
 
 from tfnlp.layers.kernels.attention import Drops, bias
+from tfnlp.layers.kernels.backend import by_target, entries, forms, with_gradient
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
-from tfnlp.layers.kernels.product import product
-from tfnlp.layers.kernels.storage import empty_like, entries
-from tfnlp.layers.kernels.target import by_target
-from tfnlp.layers.kernels.upstream import with_gradient
+from tfnlp.layers.kernels.products import product
 from tfnlp.layers.types import Tensor
 
 _WRITTEN_OUT = 8  # query blocks of a row without a loop; with `causal` they skip later keys
@@ -152,7 +150,7 @@ class _Turns:
                 pairs = zip(outputs, found, strict=True)
                 return tuple(ops.slice_update(y, (at * rows, 0, 0, 0), x) for y, x in pairs)
 
-            start = tuple(empty_like(arrays[name]) for name in like)
+            start = tuple(forms.empty_like(arrays[name]) for name in like)
             return tuple(ops.fori_loop(0, arrays["q"].shape[0] // rows, turn, start))
 
         def mapped(arrays: Named) -> tuple[Tensor, ...]:
@@ -318,11 +316,7 @@ def _after(x: Tensor, other: Tensor) -> Tensor:
 
 
 def _softmax(x: Tensor) -> Tensor:
-    if keras.backend.backend() != "jax":
-        return ops.softmax(x, -1)
-    from tfnlp.jax_forms import softmax
-
-    return softmax(x)
+    return forms.softmax(x) if keras.backend.backend() == "jax" else ops.softmax(x, -1)
 
 
 def _part(x: Tensor, first: int, end: int, axis: int) -> Tensor:

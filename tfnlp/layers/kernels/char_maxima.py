@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 
 from keras import ops
 
-from tfnlp.layers.kernels.target import by_target
-from tfnlp.layers.kernels.upstream import with_gradient
+from tfnlp.layers.kernels.backend import by_target, with_gradient
 from tfnlp.layers.types import Tensor
 
 

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.kernels.target import by_target
+from tfnlp.layers.kernels.backend import by_target
 from tfnlp.layers.types import Tensor
 
 COLUMNS = 512  # 32-bit words in a row of the table where the width of the mask makes a bad one

@@ -11,8 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.kernels.target import by_target
-from tfnlp.layers.kernels.upstream import with_gradient
+from tfnlp.layers.kernels.backend import beside, by_target, with_gradient
 from tfnlp.layers.types import DType, Tensor
 
 Constants = tuple[float | None, float | None, float]  # cell_clip, projection_clip, forget_bias
@@ -56,6 +55,7 @@ def lstm_loop(
     return outputs, c
 
 
+@beside(lstm_loop)
 def trainable_lstm_loop(
     gates: Tensor,
     c: Tensor,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from keras import ops
 
-from tfnlp.layers.kernels.upstream import with_gradient
+from tfnlp.layers.kernels.backend import beside, with_gradient
 from tfnlp.layers.types import Tensor
 
 
@@ -20,6 +20,7 @@ def plain_pair_losses(scores: Tensor, band: Tensor, weights: Tensor, size: int) 
     return true + ops.sum(ops.softplus(scores[:, size:]) * weights, (1, 2))
 
 
+@beside(plain_pair_losses)
 def pair_losses(scores: Tensor, band: Tensor, weights: Tensor, size: int) -> Tensor:
     """Return what `plain_pair_losses` returns, with a gradient for `scores` alone.
 
