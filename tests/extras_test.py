@@ -18,7 +18,7 @@ def test_what_is_missing_is_named_with_its_extra(monkeypatch):
 
 
 def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):
-    from tfnlp.data.corpus.tfds_source import open_tfds
+    from tfnlp.data.corpus.documents import open_tfds
     from tfnlp.families.translation_use import evaluate
     from tfnlp.runs.task_run import TaskRun
 

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tests.support import holding
+from tfnlp.files import place
 from tfnlp.locks import locked
-from tfnlp.processes import place
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from tests.support import run_python
 SOURCE = pathlib.Path(tfnlp.__file__).parent
 # From the ground up: a package imports only from those before it.
 ORDER = [
-    "layers", "models", "text", "data", "objectives", "tasks", "training", "checkpoints", "hub",
-    "published", "families", "runs", "plan", "serving", "cli",
+    "settings", "layers", "models", "text", "data", "objectives", "tasks", "training",
+    "checkpoints", "hub", "published", "families", "runs", "plan", "serving", "cli",
 ]  # fmt: skip
 
 
@@ -56,6 +56,16 @@ def test_the_command_line_alone_parses_arguments():
     for file in sorted(set(SOURCE.glob("**/*.py")) - {*files_of("cli"), *files_of("__main__")}):
         wrong = {"argparse", "absl"} & {name.split(".")[0] for name in imported(file)}
         assert not wrong, file.relative_to(SOURCE)
+
+
+def test_settings_need_nothing_heavy():
+    names = [f"tfnlp.settings.{path.stem}" for path in files_of("settings")]
+    program = "import importlib, sys\n"
+    program += f"for name in {names}:\n    importlib.import_module(name)\n"
+    program += "print({'numpy', 'keras', 'tensorflow'} & set(sys.modules), *sys.modules)"
+    heavy, *found = run_python(program).stdout.split()
+    ours = {name.split(".")[1] for name in found if name.startswith("tfnlp.")}
+    assert heavy == "set()" and ours == {"settings", "keras_registration"}
 
 
 @pytest.mark.slow

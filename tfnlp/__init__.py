@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         inspect,
         load,
         pretrain,
-        settings,
         use_engine,
     )
 
+importlib.import_module("tfnlp.settings")  # before the function of its name, see below
 __version__ = "0.1.0"
 
 _PACKAGES = (
@@ -45,6 +45,23 @@ __all__ = [
     "settings",
     "use_engine",
 ]
+
+
+def settings(name: str) -> dict[str, str]:
+    """Return the settings of a family or a task: each name with its default and its meaning.
+
+    Args:
+        name: A family of `tfnlp.pretrain` or a task of `tfnlp.finetune`.
+
+    Raises:
+        ValueError: for another name.
+    """
+    from tfnlp.settings.tables import FAMILIES, TASKS
+
+    classes = {**FAMILIES, **TASKS}
+    if name not in classes:
+        raise ValueError(f"name={name!r} must be one of {', '.join(classes)}")
+    return classes[name][0].described()
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfnlp import __version__
+
 CARD = "README.md"
 _LONGEST = 2**16  # bytes of a card that are read
 _LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]{1,40})[\"']?\s*$", re.MULTILINE)
@@ -46,8 +48,6 @@ class Card:
 
     def text(self, name: str, call: str = "", front: str = "") -> str:
         """Return the card in Markdown: after `front` that of a model, with how to call it."""
-        from tfnlp import __version__
-
         facts = {
             "base model": self.base or "none: pretrained from new weights",
             "licence": f"{self.licence} (the base model's)" if self.licence else _UNKNOWN,

@@ -9,11 +9,11 @@ import errno
 import os
 import re
 import shutil
+import socket
 import tempfile
 import uuid
+import zlib
 from collections.abc import Iterator
-
-from tfnlp.processes import has_ended, place
 
 # What `written_whole` has not finished, and folders that it replaces: machine, process, name.
 _TEMPORARY = re.compile(r"\.(partial|replaced)-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}-(.+)", re.DOTALL)
@@ -70,8 +70,8 @@ def check_space(path: str, size: int) -> None:
 def folder_size(folder: str | os.PathLike[str]) -> int:
     """Return the bytes of all files in a folder of this machine."""
     return sum(
-        os.path.getsize(os.path.join(place, name))
-        for place, _, names in os.walk(folder)
+        os.path.getsize(os.path.join(root, name))
+        for root, _, names in os.walk(folder)
         for name in names
     )
 
@@ -149,6 +149,26 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
         local = os.path.join(folder, os.path.basename(path.rstrip("/")))
         _copy(path, local)
         yield local
+
+
+def place() -> str:
+    """Return 8 hex digits for this machine and its process numbers; a container has its own."""
+    numbers = "/proc/self/ns/pid"
+    space = os.readlink(numbers) if os.path.islink(numbers) else ""
+    return f"{zlib.crc32(f'{socket.gethostname()} {space}'.encode()):08x}"
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether no process of this `place` has the number `pid`; False where in doubt."""
+    if os.name == "nt":  # there `os.kill` ends a process
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # a process of another user
+        pass
+    return False
 
 
 def _is_of(error: Exception, written: str) -> bool:

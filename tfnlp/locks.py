@@ -19,8 +19,7 @@ import uuid
 from collections.abc import Iterator
 from typing import IO, Any
 
-from tfnlp.files import is_remote, write_error
-from tfnlp.processes import has_ended, place
+from tfnlp.files import has_ended, is_remote, place, write_error
 
 try:
     import fcntl

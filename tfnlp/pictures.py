@@ -90,7 +90,7 @@ def plot_attention(
 def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) -> None:
     """Draw BLEU against the number of words of the source, a line for each model.
 
-    A model has its rows from `tfnlp.objectives.bleu.bleu_by_length`, all of the same sources.
+    A model has its rows from `objectives.translation.bleu_by_length`, all of the same sources.
     """
     figure, axis = subplots(figsize=(6.4, 3.6))
     for name, rows in models.items():

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import tfnlp.checkpoints.encoders.loading
+import tfnlp.checkpoints.encoders
 from tests.checkpoints.checkpoints import (
     GENERATED,
     config_json,
@@ -17,7 +17,7 @@ from tests.checkpoints.faults import no_model_of, one_line
 from tests.support import golden
 from tfnlp.checkpoints import load_bert
 
-no_model = no_model_of(tfnlp.checkpoints.encoders.loading)
+no_model = no_model_of(tfnlp.checkpoints.encoders)
 
 
 def fails(path, pattern, error=ValueError, **arguments):

@@ -6,15 +6,15 @@ import re
 import numpy as np
 import pytest
 
-import tfnlp.checkpoints.elmo.loading
+import tfnlp.checkpoints.elmo
 from tests.checkpoints.elmo_reference import random_arrays, small_options, write
 from tests.checkpoints.faults import no_model_of, one_line
 from tfnlp.checkpoints import load_elmo
-from tfnlp.checkpoints.elmo.options import read_options
+from tfnlp.checkpoints.elmo import read_options
 
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 
-no_model = no_model_of(tfnlp.checkpoints.elmo.loading, "Pretrained")
+no_model = no_model_of(tfnlp.checkpoints.elmo, "Pretrained")
 
 
 def fails(pattern, error=ValueError, path=None, **arguments):

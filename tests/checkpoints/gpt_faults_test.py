@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import tfnlp.checkpoints.gpt.loading
+import tfnlp.checkpoints.gpt
 from tests.checkpoints.faults import no_model_of, one_line
 from tests.checkpoints.gpt_checkpoints import (
     GPT1,
@@ -20,7 +20,7 @@ from tests.checkpoints.gpt_checkpoints import (
 from tests.support import golden
 from tfnlp.checkpoints import load_bert, load_gpt
 
-no_model = no_model_of(tfnlp.checkpoints.gpt.loading)
+no_model = no_model_of(tfnlp.checkpoints.gpt)
 
 
 def fails(path, pattern, error=ValueError, load=load_gpt, **arguments):

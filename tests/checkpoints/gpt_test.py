@@ -20,9 +20,8 @@ from tests.checkpoints.gpt_checkpoints import (
     write_pieces,
 )
 from tests.support import golden
-from tfnlp.checkpoints import load_gpt
-from tfnlp.checkpoints.gpt import openai_gpt1
-from tfnlp.checkpoints.gpt.config import read_config
+from tfnlp.checkpoints import gpt_openai, load_gpt
+from tfnlp.checkpoints.gpt_config import read_config
 from tfnlp.checkpoints.mapping import stored_shapes
 from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs
 from tfnlp.models import gpt
@@ -102,10 +101,10 @@ def test_published_shapes_are_the_published_model(tmp_path):
     for number, part in enumerate(np.array_split(np.empty(size, np.bool_), 10)):
         path = tmp_path / f"params_{number}.npy"
         np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=part.shape)
-    tensors = openai_gpt1.open_pieces(tmp_path)
-    config = openai_gpt1.read_sizes(tmp_path, tensors)
+    tensors = gpt_openai.open_pieces(tmp_path)
+    config = gpt_openai.read_sizes(tmp_path, tensors)
     assert {key: config[key] for key in GPT} == GPT
-    expected = stored_shapes(openai_gpt1.rows(config), weight_shapes(gpt, config))
+    expected = stored_shapes(gpt_openai.rows(config), weight_shapes(gpt, config))
     assert tensors.shapes == expected
     assert list(tensors.shapes.values()) == [tuple(shape) for shape in shapes]
 

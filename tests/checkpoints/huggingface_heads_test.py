@@ -13,14 +13,12 @@ from tests.checkpoints.checkpoints import copied
 from tests.checkpoints.faults import one_line
 from tests.support import golden
 from tfnlp.checkpoints import Pretrained, load_gpt
-from tfnlp.checkpoints.gpt.config import config_of
+from tfnlp.checkpoints.gpt_config import config_of
 from tfnlp.families import FAMILIES
 from tfnlp.models import gpt
 from tfnlp.runs.task_checkpoint import save_checkpoint
-from tfnlp.runs.task_examples import examples_of_texts
 from tfnlp.runs.task_folder import backbone_config, load_backbone, make_task_model
-from tfnlp.tasks import TaskSpec
-from tfnlp.tasks.decoding import decode_choices
+from tfnlp.tasks import Choose, task_of
 from tfnlp.text import gpt_tokenizer, train_bpe
 
 HEADS = golden("huggingface_heads")
@@ -142,7 +140,7 @@ def test_choices(family):
     run, expected = run_of(f"{family}_choose"), expected_of(f"{family}_choose")
     predicted = run.predict([tuple(row) for row in CHOICES])
     assert_close([row["probabilities"] for row in predicted], softmax(expected["logits"]))
-    outputs = decode_choices({"choice_logits": expected["logits"]})
+    outputs = Choose(choices=2).decoded({"choice_logits": expected["logits"]})
     assert [row["choice"] for row in predicted] == outputs["choice"].numpy().tolist()
 
 
@@ -170,7 +168,7 @@ def test_written_as_they_were_read(name, tmp_path):
     kept = ["architectures", "model_type", "vocab_size", *["id2label"] * bool(run.labels)]
     assert {n: config.get(n) for n in kept} == {n: stated.get(n) for n in kept}
     again = tfnlp.load(folder)
-    assert again.task_model.spec == run.task_model.spec
+    assert again.task_model.task == run.task_model.task
     for row, other in zip(predicted, again.predict(rows), strict=True):
         assert json.dumps(rounded(row)) == json.dumps(rounded(other))
     one_line("`overwrite`", FileExistsError, run.save, folder)
@@ -206,11 +204,11 @@ def test_several_labels_at_once_are_read_and_written(tmp_path):
     assert_close(list(first["probabilities"].values()), probability)
     assert first["labels"] == [n for n, p in zip(run.labels, probability, strict=True) if p >= 0.5]
     thresholds = tuple(np.float64(np.float32(probability + [0.1, -0.1, 0.1])))
-    run.task_model.spec = dataclasses.replace(run.task_model.spec, thresholds=thresholds)
+    run.task_model.task = dataclasses.replace(run.task_model.task, thresholds=thresholds)
     assert run.predict(PAIRS)[0]["labels"] == [run.labels[1]]
     run.save(tmp_path / "out")
     again = tfnlp.load(tmp_path / "out")
-    assert again.task_model.spec == run.task_model.spec
+    assert again.task_model.task == run.task_model.task
 
 
 @pytest.mark.slow
@@ -219,7 +217,7 @@ def test_the_number_of_texts_is_stated_where_it_is_known(tmp_path):
     run.set_inputs(texts=2)
     run.save(tmp_path / "out")
     again = tfnlp.load(tmp_path / "out")
-    assert again.task_model.spec.texts == 2
+    assert again.task_model.task.texts == 2
     one_line("`texts` 1: .* reads 2", ValueError, again.set_inputs, texts=1)
 
 
@@ -245,7 +243,7 @@ def gpt_run(norm_first, **spec):
     )  # fmt: skip
     backbone = Pretrained(gpt(**arguments), None, {**config_of(gpt(**arguments))})
     backbone.make_tokenizer, backbone.family = (lambda: tokenizer), FAMILIES["gpt"]
-    spec = TaskSpec(max_length=40, **spec).config()
+    spec = task_of({**spec, "max_length": 40}).config()
     config = dict(
         spec=spec, head={"dropout": 0.1}, features=None, backbone=backbone_config(backbone)
     )
@@ -271,7 +269,7 @@ def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
     task_model, config = gpt_run(norm_first, **spec)
     save_checkpoint(task_model, config, "run", tmp_path / "out", False)
     rows = PAIRS if spec["task"] == "similarity" else [(text,) for text in TEXTS]
-    examples = examples_of_texts(task_model.spec, rows)
+    examples = task_model.task.examples_of(rows)
     (prepared,) = task_model.prepare([examples])
     expected = task_model.predict(examples, 8, prepared)
     again = tfnlp.load(tmp_path / "out")

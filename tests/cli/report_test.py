@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from tfnlp.runs.report import charts, errors, page
+from tfnlp.runs.report import page
+from tfnlp.tasks import Answer, Choose, Classify, Labels, Similarity, Tag, report
+from tfnlp.tasks.answer import question_word
 
 EVIL = "<script>alert('x')</script> & more"
 CONTEXT = "In 1066 the duke came."
@@ -105,19 +107,29 @@ class Page(html.parser.HTMLParser):
             self.marks.append((self.mark, data))
 
 
+TASKS = {
+    "classify": Classify(labels=("no", "yes")),
+    "labels": Labels(labels=("x", "y")),
+    "similarity": Similarity(texts=2),
+    "choose": Choose(choices=2),
+    "answer": Answer(unanswerable=True),
+    "tag": Tag(labels=("$", "$$", "O")),
+}
 METRICS = {"accuracy": 1 / 3, "subset_accuracy": 1 / 3, "mse": 6.8, "exact_match": 50.0, "f1": 50.0}
 
 
-def written(directory, task, **changes):
-    arguments = dict(
+def written(directory, name, rows=None, task=None):
+    task, rows = task or TASKS[name], rows or EXAMPLES[name]
+    path = page.write_report(
+        directory,
         title="A " + EVIL,
         task=task,
         summary={"model": "toy " + EVIL, "updates": 1200, "rate": 5e-5},
         metrics=METRICS,
         history=HISTORY,
-        examples=EXAMPLES[task],
+        baselines=task.baselines([row[task.label] for row in rows]),
+        rows=rows,
     )
-    path = page.write_report(directory, **arguments | changes)
     with open(path, encoding="utf-8") as file:
         return file.read()
 
@@ -161,7 +173,7 @@ def test_a_page_is_alone_safe_and_begins_with_the_worst(task, tmp_path):
         assert row.keys() == example.keys() and row["predicted"] == example["predicted"]
 
     assert baseline in page.rows
-    head = page.rows.index(errors.worst(task, EXAMPLES[task])["head"])
+    head = page.rows.index(list(TASKS[task].error_columns))
     assert page.rows[head + 1] == worst and len(page.rows) - head - 1 == wrong
     if task == "tag":
         for mark in [("wrong", "Ann"), ("guess", "B-LOC"), ("gold", "B-PER")]:
@@ -173,14 +185,15 @@ def test_entities_are_counted_by_type(tmp_path):
     tags = ["B-PER", "I-PER", "O", "B-LOC", "B-PER"]
     guess = ["B-PER", "O", "O", "B-LOC", "B-LOC"]
     examples = [{"words": list("abcde"), "tags": tags, "predicted": guess}]
-    rows = Page(written(tmp_path, "tag", examples=examples)).rows
+    rows = Page(written(tmp_path, "tag", examples)).rows
     head = rows.index(["type", "precision", "recall", "F1", "in the data", "predicted"])
     assert rows[head + 1 : head + 3] == [
         ["PER", "0.000", "0.000", "0.000", "2", "1"],
         ["LOC", "0.500", "1.000", "0.667", "1", "2"],
     ]
-    truth, found = charts.truth_and_guess("tag", examples)
-    assert truth == ["PER", "PER", "O", "LOC", "PER"] and found == ["PER", "O", "O", "LOC", "LOC"]
+    chart = TASKS["tag"].chart(examples)
+    assert chart.truth == ["PER", "PER", "O", "LOC", "PER"]
+    assert chart.guess == ["PER", "O", "O", "LOC", "LOC"]
 
 
 def test_answers_by_question_word(tmp_path):
@@ -188,12 +201,12 @@ def test_answers_by_question_word(tmp_path):
     for word, value in [("who", "100.00"), ("which", "0.00"), ("when", "0.00"), ("what", "100.00")]:
         assert [word, "1", value, value] in rows
     assert ["2", "1", "1"] in rows  # without an answer: in the data, predicted, rightly
-    assert page.question_word("To WHOM, then?") == "whom"
-    assert page.question_word("Name the duke.") == "other"
+    assert question_word("To WHOM, then?") == "whom"
+    assert question_word("Name the duke.") == "other"
 
 
 def test_classes_have_precision_and_recall(tmp_path):
-    rows = Page(written(tmp_path, "classify", labels=["yes", "no", "maybe"])).rows
+    rows = Page(written(tmp_path, "classify", task=Classify(labels=("yes", "no", "maybe")))).rows
     start = rows.index(["class", "precision", "recall", "F1", "in the data"])
     assert rows[start + 1 : start + 4] == [
         ["yes", "0.333", "1.000", "0.500", "1"],
@@ -204,7 +217,7 @@ def test_classes_have_precision_and_recall(tmp_path):
 
 def test_context_is_cut_and_marked():
     context = "x" * 2000 + "the gold one, then a bad one" + "y" * 2000
-    pieces = errors.marked(context, ["the gold one", "gold"], "bad one")
+    pieces = report.marked(context, ["the gold one", "gold"], "bad one")
     assert [piece for piece in pieces if piece[1]] == [
         ("the gold one", "right"),
         ("bad one", "wrong"),
@@ -212,13 +225,13 @@ def test_context_is_cut_and_marked():
     text = "".join(text for text, _ in pieces)
     assert text.startswith("… xxx") and text.endswith("yyy …") and len(text) < 600
     assert text[2:-2] in context
-    assert errors.marked("short", [], "") == [("short", None)]
+    assert report.marked("short", [], "") == [("short", None)]
 
 
 def test_commonest_classes_alone_are_pictured():
     truth = [f"c{i:02}" for i in range(30) for _ in range(i + 1)]
-    assert charts.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
-    assert charts.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
+    assert report.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
+    assert report.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
 
 
 @pytest.mark.slow
@@ -226,6 +239,6 @@ def test_failure_leaves_the_older_report(tmp_path):
     before = written(tmp_path, "classify")
     broken = [EXAMPLES["classify"][0] | {"note": object()}]
     with pytest.raises(TypeError, match="JSON"):
-        written(tmp_path, "classify", examples=broken)
+        written(tmp_path, "classify", broken)
     assert (tmp_path / "index.html").read_text(encoding="utf-8") == before
     assert len(list(tmp_path.iterdir())) == 2

@@ -8,7 +8,6 @@ import pytest
 
 from tfnlp.data import CooccurrenceBatches, Cooccurrences, WordCorpus
 from tfnlp.data.corpus import cooccurrence
-from tfnlp.data.pretraining import cell_batches
 
 V = 23
 
@@ -100,7 +99,7 @@ def test_a_text_without_pairs():
 
 
 def test_epochs_have_all_cells_once_in_other_orders(monkeypatch):
-    monkeypatch.setattr(cell_batches, "_CHUNK", 32)
+    monkeypatch.setattr(cooccurrence, "_CHUNK", 32)
     cells = Cooccurrences.count(corpus(), 3)
     size = len(cells.rows)
     assert size > 70 and size % 32

@@ -4,7 +4,7 @@ import numpy as np
 
 from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.pretraining.token_stream import window_keys
-from tfnlp.data.shards.rows import grouped, shard_of
+from tfnlp.data.shards.recipes import grouped, shard_of
 
 
 def test_random_numbers_of_a_part_are_those_of_the_whole():

@@ -27,12 +27,12 @@ from tests.fuzz.damage import (
 from tests.support import GOLDENS
 from tfnlp.checkpoints import open_tensors, read_word_vectors
 from tfnlp.checkpoints.bert import BERT_FILES
-from tfnlp.checkpoints.elmo.options import read_options
-from tfnlp.checkpoints.encoders.config import read_config as read_encoder_config
+from tfnlp.checkpoints.elmo import read_options
+from tfnlp.checkpoints.encoder_config import read_config as read_encoder_config
 from tfnlp.checkpoints.formats.hdf5_files import open_hdf5
-from tfnlp.checkpoints.gpt.config import read_config as read_gpt_config
-from tfnlp.checkpoints.gpt.config import read_hparams
-from tfnlp.checkpoints.gpt.openai_gpt1 import open_pieces
+from tfnlp.checkpoints.gpt_config import read_config as read_gpt_config
+from tfnlp.checkpoints.gpt_config import read_hparams
+from tfnlp.checkpoints.gpt_openai import open_pieces
 from tfnlp.checkpoints.tokenizers.wordpiece import vocabulary_lines
 from tfnlp.families.checked import check_size
 from tfnlp.families.recognition import check_arguments, run_family

@@ -12,7 +12,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.checked import check_size
 from tfnlp.families.recognition import check_arguments, run_family
 from tfnlp.runs.task_folder import best_run, check_task
-from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.tasks import Classify, task_of
 
 BERT = dict(vocab_size=9, num_layers=2, hidden_size=8, num_heads=2, intermediate_size=16,
             max_positions=16, dropout=0.1, activation="gelu", pooler=True)  # fmt: skip
@@ -20,7 +20,7 @@ GPT = dict(vocab_size=9, num_layers=2, hidden_size=8, num_heads=2, intermediate_
            max_positions=16, norm_first=True)  # fmt: skip
 ELMO = dict(num_layers=1, units=7, projection_size=4, filters=[[1, 3], [2, 4]], num_highway=1,
             embedding_size=3, cell_clip=None, residual=True, dropout=0.1)  # fmt: skip
-SPEC = TaskSpec("classify", labels=("no", "yes")).config()
+SPEC = Classify(labels=("no", "yes")).config()
 CONFIGS = {
     "bert": {"model": "bert", "arguments": BERT, "heads": {"next_sentence": False},
              "text": {"lowercase": True}},
@@ -73,7 +73,7 @@ def test_changed_values(folder, config):
             continue
         kind = value["model"]
         if kind == "task":
-            TaskSpec(**value["spec"])
+            task_of(value["spec"])
             kind, value = value["backbone"]["kind"], value["backbone"]
         inspect.signature(getattr(models, kind)).bind(**value["arguments"])
         assert not {"name", "dtype"} & set(value["arguments"])

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from tests.published.hub_server import files_in
-from tfnlp.hub.loading import archives
+from tfnlp.hub.loading import downloads
 
 MODULE = {
     "saved_model.pb": b"graph" * 400, "variables/variables.index": b"i" * 512,
@@ -41,7 +41,7 @@ def zip_file(files=MODULE, prefix=""):
 
 def unpack(content, folder):
     os.makedirs(folder)
-    archives.unpack(io.BytesIO(content), str(folder), "it.tgz")
+    downloads.unpack(io.BytesIO(content), str(folder), "it.tgz")
     return files_in(folder)
 
 
@@ -93,17 +93,17 @@ def test_cut_off_anywhere(tmp_path, kind):
 def test_size_and_number_are_limited(tmp_path, monkeypatch, kind):
     files = {**MODULE, "x": bytes(1 << 20)}
     content = zip_file(files) if kind == "zip" else packed(files, zipped=kind != "tar")
-    monkeypatch.setattr(archives, "ANY_SIZE", 1 << 10)
+    monkeypatch.setattr(downloads, "ANY_SIZE", 1 << 10)
     if kind == "tar":  # which is as large as what is in it
         assert unpack(content, tmp_path / "m") == files
         huge = member("x", kind=tarfile.XHDTYPE, size=1 << 40, form=tarfile.GNU_FORMAT)
         content = packed(more=huge)  # a header of a terabyte
     with pytest.raises(ValueError, match="it.tgz can't be unpacked"):
         unpack(content, tmp_path / "large")
-    monkeypatch.setattr(archives, "MAX_RATIO", 1 << 20)
+    monkeypatch.setattr(downloads, "MAX_RATIO", 1 << 20)
     if kind != "tar":
         assert unpack(content, tmp_path / "m") == files
-    monkeypatch.setattr(archives, "MAX_MEMBERS", 4)
+    monkeypatch.setattr(downloads, "MAX_MEMBERS", 4)
     for some in (MODULE, {**MODULE, "y": b""}):
         content = zip_file(some) if kind == "zip" else packed(some, zipped=kind != "tar")
         folder = tmp_path / str(len(some))

@@ -11,8 +11,8 @@ import tensorflow as tf
 from tests.hub.elmo_toy import NAMES, P, assert_equal, expected, tiny
 from tests.support import run_python
 from tfnlp import hub
-from tfnlp.hub.modules import word_cache
-from tfnlp.hub.modules.word_cache import read_cache_words
+from tfnlp.hub.modules import elmo as elmo_module
+from tfnlp.hub.modules.elmo import read_cache_words
 from tfnlp.text import character_ids
 
 # The reader traces much; a busy machine takes its time.
@@ -136,7 +136,7 @@ def test_bfloat16(encoder, tmp_path):
     ],
 )
 def test_cache_changes_no_vector(encoder, data, tmp_path, monkeypatch):
-    monkeypatch.setattr(word_cache, "_CHUNK", 2)  # several chunks, and a last one that is short
+    monkeypatch.setattr(elmo_module, "_CHUNK", 2)  # several chunks, and a last one that is short
     path = tmp_path / "words.txt"
     path.write_text(data, encoding="utf-8", newline="")
     asked = []
@@ -145,7 +145,7 @@ def test_cache_changes_no_vector(encoder, data, tmp_path, monkeypatch):
         asked.extend(words.numpy().tolist())
         return encoder.get_layer("char_cnn")(character_ids(words))
 
-    cache = word_cache.WordCache(path, embed)
+    cache = elmo_module.WordCache(path, embed)
     words = read_cache_words(path)
     assert sorted(asked) == sorted(word.encode() for word in words)  # each once
     other = ["<S>", "</S>", "<UNK>", "the", LONG, "", "the\r", "cat", "\ufeffthe"]

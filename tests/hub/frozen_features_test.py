@@ -14,7 +14,7 @@ from tfnlp.hub.modules.frozen_features import (
     WordRows,
     sequence_table,
 )
-from tfnlp.tasks.encoding import EncodedExamples
+from tfnlp.tasks.sequences import EncodedExamples
 from tfnlp.text import character_ids
 
 pytestmark = pytest.mark.slow

@@ -23,8 +23,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.hub.modules.task_files import write_task_files
 from tfnlp.hub.modules.task_graph import ids_function
 from tfnlp.hub.saving.graphs import Graphs
-from tfnlp.runs.task_examples import examples_of_texts
-from tfnlp.tasks import TaskSpec
+from tfnlp.tasks import task_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -63,16 +62,14 @@ def backbones(tmp_path_factory):
 
 def task_model(loaded, name):
     """A task's model with random weights, whose predictions differ from text to text."""
-    spec = TaskSpec(**SPECS[name], max_length=LENGTH)
-    outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
-    outputs.update({"crf": spec.crf} if spec.crf else {})
+    task = task_of({**SPECS[name], "max_length": LENGTH})
     fitting = loaded.family.fitting
-    model = fitting.fine_tuned(loaded, spec, {"dropout": 0.1}, outputs, None)
+    model = fitting.fine_tuned(loaded, task, {"dropout": 0.1}, task.head, None)
     keras.utils.set_random_seed(3)
     for variable in model.trainable_variables:
         if variable.path.startswith(("classifier", "start", "end", "crf")):
             variable.assign(keras.random.normal(variable.shape, stddev=0.2))
-    return hub.TaskModel(spec, fitting.reader(loaded), model)
+    return hub.TaskModel(task, fitting.reader(loaded), model)
 
 
 def write(loaded, made, folder):
@@ -95,8 +92,8 @@ def write(loaded, made, folder):
 
 def batch(made, rows, length):
     """Random packed ids, and the same as the Keras model takes them."""
-    spec, rng = made.spec, np.random.default_rng(length)
-    shape = (rows, length) if spec.sequences == 1 else (rows, spec.sequences, length)
+    task, rng = made.task, np.random.default_rng(length)
+    shape = (rows, length) if task.sequences == 1 else (rows, task.sequences, length)
     lengths = rng.integers(3, length + 1, shape[:-1])
     lengths.flat[0] = length
     mask = (np.arange(length) < lengths[..., None]).astype("int32")
@@ -106,7 +103,7 @@ def batch(made, rows, length):
         "input_type_ids": (rng.integers(0, 2, shape) * mask).astype("int32"),
     }
     given = dict(ids)
-    if made.reads_sequences and spec.sequences == 1:
+    if made.reads_sequences and task.sequences == 1:
         given = {name: x[:, None] for name, x in ids.items()}
     given["extract_positions"] = np.atleast_2d(lengths.reshape(rows, -1) - 1).astype("int32")
     return ids, {name: tf.constant(given[name]) for name in made.model.input}
@@ -147,7 +144,7 @@ def test_graphs_compute_what_the_model_does_and_examples_say_so(
                 np.testing.assert_allclose(x, want[key], atol=1e-5, rtol=1e-6, err_msg=key)
     for folder in ("onnx", "lite"):
         with monkeypatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
-            patch.setattr(sys, "argv", ["example.py", *TEXTS[made.spec.output]])
+            patch.setattr(sys, "argv", ["example.py", *TEXTS[made.task.output]])
             runpy.run_path(str(tmp_path / folder / "example.py"), run_name="__main__")
         check_said(made, said.getvalue().splitlines())
 
@@ -164,14 +161,14 @@ TEXTS = {  # arguments of the program beside a graph
 
 def check_said(made, lines):
     """Whether the program beside a graph prints the predictions of the library."""
-    output, texts = made.spec.output, TEXTS[made.spec.output]
+    output, texts = made.task.output, TEXTS[made.task.output]
     pairs = list(zip(texts[::2], texts[1::2], strict=True))
     if output == "span":  # any piece may begin an answer there
         answer = lines[0].removeprefix(f"{texts[0]} ")
         assert len(lines) == 1 and (answer in texts[1] or answer == "(no answer)")
         return
     rows = {"choice": [texts], "score": pairs}.get(output, [(x,) for x in texts])
-    found = made.predict(examples_of_texts(made.spec, rows))
+    found = made.predict(made.task.examples_of(rows))
     want = []
     for row, x in zip(rows, found, strict=True):
         if output == "tag":
@@ -188,7 +185,7 @@ def check_said(made, lines):
 
 
 def predicted(made, texts):
-    return made.predict(examples_of_texts(made.spec, [(text,) for text in texts]))
+    return made.predict(made.task.examples_of([(text,) for text in texts]))
 
 
 def test_a_folder_needs_no_tfnlp(backbones, tmp_path):

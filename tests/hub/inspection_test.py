@@ -13,7 +13,7 @@ from tests.hub import inspection_modules
 from tests.hub.inspection_modules import message
 from tests.support import run_python
 from tfnlp import hub
-from tfnlp.hub.inspection.graph_operations import TENSORFLOW_TEXT, foreign_ops
+from tfnlp.hub.inspection.saved_graph import TENSORFLOW_TEXT, foreign_ops
 
 # Exports trace many graphs.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]

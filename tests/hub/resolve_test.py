@@ -17,7 +17,7 @@ import tensorflow_hub
 from tests.hub.archives_test import MODULE, member, packed, zip_file
 from tests.published.hub_server import files_in
 from tfnlp.hub.loading import downloads
-from tfnlp.hub.loading.resolve import resolve
+from tfnlp.hub.loading.saved_model import resolve
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from jax import numpy as jnp
 
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, vocabulary_loss
 from tfnlp.layers.kernels.products import add_bias, product
-from tfnlp.objectives.logits import best_class, cross_entropy
+from tfnlp.objectives.cross_entropy import best_class, cross_entropy
 
 random = np.random.default_rng(0)
 

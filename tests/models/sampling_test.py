@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from tests.models import gpt_reference as reference
-from tfnlp.models import greedy, sample, sampling
+from tfnlp.models import generation, greedy, sample
 
 N = 20_000
 SEEDS = np.arange(N, dtype="int32")
@@ -40,7 +40,7 @@ def test_published_vectors_of_threefry(key, counter, result):
     def words(pair):
         return tuple(tf.constant([x], tf.uint32) for x in pair)
 
-    got = sampling.threefry(words(key), words(counter))
+    got = generation.threefry(words(key), words(counter))
     assert tuple(int(x[0]) for x in got) == result
     assert reference.threefry(key, counter) == result  # so the other tests may lean on it
 
@@ -48,10 +48,10 @@ def test_published_vectors_of_threefry(key, counter, result):
 def test_uniform_is_the_first_bits_of_threefry():
     seeds = [0, 1, 12345, 2**31 - 1, -1, -(2**31)]
     for step in (0, 1, 77, 2**31 - 1):
-        got = sampling.uniform(tf.constant(seeds, tf.int32), step)
+        got = generation.uniform(tf.constant(seeds, tf.int32), step)
         assert got.dtype == tf.float32
         assert got.numpy().tolist() == [reference.uniform(s, step) for s in seeds]
-        np.testing.assert_array_equal(sampling.uniform(seeds, tf.constant(step)), got)
+        np.testing.assert_array_equal(generation.uniform(seeds, tf.constant(step)), got)
 
 
 LOGITS = np.random.default_rng(4).standard_normal(25) * 1.5
@@ -109,7 +109,7 @@ def test_tokens_without_probability_are_never_drawn(monkeypatch, u, never, setti
     logits = np.array([never, never, 0.2, never, 1.0, 0.1, never], "float32")
     if u == 0.3:  # and with numbers as they come
         assert set(draws(logits, **settings)) == {2, 4, 5}
-    monkeypatch.setattr(sampling, "uniform", lambda seeds, step: tf.fill([3], np.float32(u)))
+    monkeypatch.setattr(generation, "uniform", lambda seeds, step: tf.fill([3], np.float32(u)))
     first = 4 if settings else 2  # by probability, or by number
     want = {0.0: first, 0.3: 4, 1 - 2.0**-24: 5}[u]
     assert set(draws(logits, SEEDS[:3], **settings)) == {want}
@@ -119,9 +119,9 @@ def test_sums_that_fall_do_not_draw_what_has_no_probability(monkeypatch):
     # As sums taken in parallel may, by their last bit; here by more, to see it.
     p = np.array([0.0, 0.25, 0.0, 0.5, 0.0, 0.25, 0.0], "float32")
     sums = np.array([0.0, 0.25, 0.2, 0.75, 0.8, 1.0, 1.01], "float32")
-    monkeypatch.setattr(sampling.ops, "cumsum", lambda x, axis: tf.tile(sums[None], (len(x), 1)))
+    monkeypatch.setattr(generation.ops, "cumsum", lambda x, axis: tf.tile(sums[None], (len(x), 1)))
     u = np.linspace(0, 1 - 2.0**-24, 101).astype("float32")[:, None]
-    assert set(sampling._draw(np.tile(p, (101, 1)), u).numpy()) == {1, 3, 5}
+    assert set(generation._draw(np.tile(p, (101, 1)), u).numpy()) == {1, 3, 5}
 
 
 def test_of_equal_tokens_the_first_are_kept():

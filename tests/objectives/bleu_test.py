@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tfnlp.objectives.bleu import bleu_by_length, corpus_bleu
+from tfnlp.objectives.translation import bleu_by_length, corpus_bleu
 
 TRANSLATIONS = [
     "the cat sat on the mat today",

@@ -116,12 +116,12 @@ def test_the_teacher_is_neither_trained_nor_saved(tmp_path):
     task = objectives.Distillation(student(0.1), teacher())
     trainer = training.Trainer(task, training.AdamW(), 1e-2, directory=tmp_path)
     trainer.fit(ToyBatches(16), 3, progress=False)
-    for a, b in zip(trainer.task.teacher.get_weights(), teacher().get_weights(), strict=True):
+    for a, b in zip(trainer.objective.teacher.get_weights(), teacher().get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
     (name, *_) = sorted((tmp_path / "checkpoints").glob("step-*"))
     saved = dict(tf.train.list_variables(str(name / "variables")))
     mine = [path for path in saved if "/model" in path and ".OPTIMIZER_SLOT" not in path]
-    assert len(mine) == len(trainer.task.model.trainable_variables)
+    assert len(mine) == len(trainer.objective.model.trainable_variables)
     assert not any("pooler" in path or "layer_1" in path for path in saved)
 
 

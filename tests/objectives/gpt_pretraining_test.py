@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.models.gpt_reference import V, gpt_reference, log_softmax, small
 from tfnlp import objectives, training
 from tfnlp.data import TokenWindows
-from tfnlp.objectives import vocabulary
+from tfnlp.objectives import cross_entropy
 
 STREAM = np.random.default_rng(3).integers(0, V, 41).astype("int32")
 
@@ -73,7 +73,7 @@ def test_loss_in_blocks_is_that_of_the_logits(task, monkeypatch):
         return loss, *(tf.convert_to_tensor(g) for g in tape.gradient(loss, weights))
 
     whole = run()
-    monkeypatch.setattr(vocabulary, "_WHOLE", 0)
-    monkeypatch.setattr(vocabulary, "_BLOCK", 8 * V)
+    monkeypatch.setattr(cross_entropy, "_WHOLE", 0)
+    monkeypatch.setattr(cross_entropy, "_BLOCK", 8 * V)
     for got, want in zip(run(), whole, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

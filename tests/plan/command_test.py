@@ -8,15 +8,15 @@ import types
 import pytest
 
 from tfnlp.cli import main, parse
-from tfnlp.configs import Config
+from tfnlp.families import FAMILIES
 from tfnlp.plan import planning
 from tfnlp.plan.chips import CHIPS, GIB
 from tfnlp.plan.compiler import Compiled
-from tfnlp.plan.config import PlanConfig
 from tfnlp.plan.jax_lowering import LoweredStep
 from tfnlp.plan.planning import make_plan
-from tfnlp.plan.presets import MODELS
 from tfnlp.plan.report import pretrain_command
+from tfnlp.settings.options import Settings
+from tfnlp.settings.plan import MODELS, PlanSettings
 
 TINY = ("--model", "bert-tiny", "--vocab-size", "100", "--length", "16")
 
@@ -117,7 +117,7 @@ def test_refusal(capsys, monkeypatch):
 
 
 def plan(**arguments):
-    return PlanConfig.make(
+    return PlanSettings.make(
         model="bert-tiny", vocab_size=100, length=16, topology="v5e:1x1", **arguments
     )
 
@@ -212,23 +212,23 @@ def test_hours(fake_engines, capsys):
     assert "expected 1.20 hours, 4.80 chip-hours" in capsys.readouterr().out
 
 
-OF_FAMILIES = {family.name: model for model, (family, _) in MODELS.items()}
+OF_FAMILIES = {family: model for model, (family, _) in MODELS.items()}
 
 
 @pytest.mark.parametrize("model", OF_FAMILIES.values())
 def test_the_options_are_those_of_pretrain(model):
     """Each is an option of the family's config that takes the value."""
-    family, _ = MODELS[model]
+    family = FAMILIES[MODELS[model][0]]
     values = {"predictions": 3, "samples": 64}
     given = {name: values[name] for name in values if name in family.plan.options}
-    config = PlanConfig.make(model=model, optimizer="adam", dropout=0.2, tokens=10**9, **given)
+    config = PlanSettings.make(model=model, optimizer="adam", dropout=0.2, tokens=10**9, **given)
     result = {"engine": "jax", "length": 20, "global_batch": 48, "accumulation": 2, "chips": 8}
     result["remat"] = "blocks"
     result.update(expected_seconds=1.0, floor_seconds=0.5)
     line = shlex.split(pretrain_command(config, result))
     parsed = vars(parse([*line, "--output", "run", "--input", "text"]))
     fields = {field.name for field in dataclasses.fields(family.config)}
-    made: Config = family.config.make(**{k: v for k, v in parsed.items() if k in fields})
+    made: Settings = family.config.make(**{k: v for k, v in parsed.items() if k in fields})
     assert (made.batch_size, made.accumulation, made.steps) == (48, 2, 1041667)
     assert (made.bf16, made.optimizer, made.dropout) == (True, "adam", 0.2)
     assert made.remat == "blocks"

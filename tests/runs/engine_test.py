@@ -13,7 +13,7 @@ from tests.support import QUICK_JAX, run_python
 from tfnlp import in_tensorflow, training
 from tfnlp.families import FAMILIES
 from tfnlp.runs import engine
-from tfnlp.training.cluster import strategy as strategies
+from tfnlp.training import strategy as strategies
 
 SCRIPT = pathlib.Path(__file__).with_name("engine_run.py")
 OTHERS = [name for name in FAMILIES if name not in SAMPLE]

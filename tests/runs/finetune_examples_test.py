@@ -3,9 +3,9 @@
 import pathlib
 
 from tfnlp.data import TaggedSentence, TaskExample
-from tfnlp.families.use_config import ColumnConfig
 from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
-from tfnlp.tasks import TaskSpec
+from tfnlp.settings.use import ColumnSettings
+from tfnlp.tasks import Answer, Classify, Similarity, Tag
 
 
 def classes(labels):
@@ -16,35 +16,37 @@ def test_rows_that_are_left_out(tmp_path, capsys):
     path = tmp_path / "snli.jsonl"
     row = '{"premise": "a", "hypothesis": "b", "gold_label": "%s"}\n'
     path.write_text(row % "yes" + row % "-" + "{}\n" + row % "no")
-    assert len(read_data("classify", path, ColumnConfig(skip_bad_rows=True), "train").examples) == 2
+    assert (
+        len(read_data("classify", path, ColumnSettings(skip_bad_rows=True), "train").examples) == 2
+    )
     said = capsys.readouterr().err
     assert said.startswith(f"{path}: 2 of 4 rows left out") and f"{path}, line 2" in said
     rows = [("a", "yes"), ("", "no")]
-    read_data("classify", rows, ColumnConfig(skip_bad_rows=True), "train")
+    read_data("classify", rows, ColumnSettings(skip_bad_rows=True), "train")
     assert capsys.readouterr().err.startswith("rows: 1 of 2 rows left out")
 
 
 def test_labels_that_never_occur(capsys):
-    spec = TaskSpec("classify", labels=("no", "perhaps", "yes"))
+    spec = Classify(labels=("no", "perhaps", "yes"))
     say_labels("dev.tsv", spec, classes(["no", "no"]))
     said = capsys.readouterr().err
     assert "2 of 3 labels" in said and said.endswith(": perhaps, yes\n")
     say_labels("dev.tsv", spec, classes(spec.labels))
-    say_labels("dev.tsv", TaskSpec("similarity"), classes([1.0]))
+    say_labels("dev.tsv", Similarity(), classes([1.0]))
     assert not capsys.readouterr().err
     tags = [TaggedSentence(("a", "b", "c"), tags) for tags in (["O", "B-x", "B-y"], ["O"] * 3)]
-    say_labels("dev.conll", TaskSpec("tag", labels=("B-z", "O")), tags)
+    say_labels("dev.conll", Tag(labels=("B-z", "O")), tags)
     absent, unknown = capsys.readouterr().err.splitlines()
     assert "1 of 2 labels" in absent and absent.endswith(": B-z")
     assert "2 of 6 labels" in unknown and unknown.endswith(": B-x, B-y")
 
 
 def test_texts_that_are_cut(capsys):
-    say_cut("dev.tsv", TaskSpec("classify", labels=("no", "yes"), max_length=12), 312, 1872)
+    say_cut("dev.tsv", Classify(labels=("no", "yes"), max_length=12), 312, 1872)
     assert "312 of 1,872 examples are longer than max_length 12" in capsys.readouterr().err
-    say_cut("dev.json", TaskSpec("answer", max_length=12, stride=3, max_question=5), 1, 2)
+    say_cut("dev.json", Answer(max_length=12, stride=3, max_question=5), 1, 2)
     assert "1 of 2 examples are longer than max_question 5" in capsys.readouterr().err
-    say_cut("dev.tsv", TaskSpec("similarity"), 0, 2)
+    say_cut("dev.tsv", Similarity(), 0, 2)
     assert not capsys.readouterr().err
 
 

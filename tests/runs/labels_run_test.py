@@ -42,7 +42,7 @@ def test_labels_are_learnt_and_thresholds_are_kept(tmp_path, capsys):
     assert found["micro_f1"] >= task.results["metrics_at_0.5"]["micro_f1"] - 0.05
     kept = json.loads((tmp_path / "run" / "results.json").read_text())["thresholds"]
     again = tfnlp.load(tmp_path / "run")
-    assert dict(zip(again.labels, again.task_model.spec.thresholds, strict=True)) == kept
+    assert dict(zip(again.labels, again.task_model.task.thresholds, strict=True)) == kept
     measured = again.evaluate(dev, report=str(tmp_path / "page"))
     assert measured == pytest.approx(found, abs=1e-6)
     for row in again.predict([text for text, _ in dev]):

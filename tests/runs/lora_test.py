@@ -9,7 +9,6 @@ from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tests.runs.sentence_training_test import FAST, texts
 from tfnlp.runs import task_folder
-from tfnlp.runs.task_examples import examples_of_texts
 
 ROWS = [(text, "cat" if "cat" in text else "none") for text in texts(48)]
 DEV = [(text, "cat" if "cat" in text else "none") for text in texts(24, 9)]
@@ -46,7 +45,7 @@ def test_only_the_updates_and_the_head_are_trained(run, bert):
     # What other commands load has none, and predicts the same.
     assert not any("/update/" in path for path in weights(run.task_model.model))
     rows = [(text,) for text, _ in DEV]
-    kept, merged = model.predict(examples_of_texts(model.spec, rows)), run.predict(rows)
+    kept, merged = model.predict(model.task.examples_of(rows)), run.predict(rows)
     for one, other in zip(kept, merged, strict=True):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 

@@ -10,7 +10,7 @@ from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tfnlp.data import TaskExample
-from tfnlp.runs.sentence_examples import lesson_of
+from tfnlp.tasks.embed import lesson_of
 
 WORDS = "the dog ran a cat sat man will go he was here it is end new day".split()
 FAST = dict(batch_size=8, learning_rate=5e-3, dropout=0.1)
@@ -120,8 +120,8 @@ def test_what_rows_teach():
         TaskExample(("q", "n"), "neutral"),
         TaskExample(("r", "e"), "entailment"),
     ]
-    assert lesson_of(nli, "ranking", []).rows == [("p", "e1", "c"), ("p", "e2", "c")]
-    softmax = lesson_of(nli, None, [])
+    assert lesson_of(nli, "ranking", "`train`").rows == [("p", "e1", "c"), ("p", "e2", "c")]
+    softmax = lesson_of(nli, None, "`train`")
     assert softmax.objective == "softmax"
     assert [softmax.classes[n] for n in softmax.labels] == [e.label for e in nli]
     rows = [
@@ -129,8 +129,8 @@ def test_what_rows_teach():
         TaskExample(("a", "c"), 2.0),
         TaskExample(("d", "b"), 3.0),
     ]
-    assert lesson_of(rows, None, []).labels == [1.0, 0.0, 0.5]
-    alone = lesson_of(rows, "simcse", [])
+    assert lesson_of(rows, None, "`train`").labels == [1.0, 0.0, 0.5]
+    alone = lesson_of(rows, "simcse", "`train`")
     assert alone.rows == [(t, t) for t in "abcd"] and alone.loss == "ranking"
     for examples, objective, said in (
         (rows, "softmax", "`objective` softmax"),
@@ -143,7 +143,7 @@ def test_what_rows_teach():
         ([*rows, TaskExample(("a", "b"), None)], None, "example 4"),
     ):
         with pytest.raises(ValueError, match=said):
-            lesson_of(examples, objective, [])
+            lesson_of(examples, objective, "`train`")
 
 
 @pytest.mark.slow

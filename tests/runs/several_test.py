@@ -15,9 +15,9 @@ from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tfnlp.data import TaskExample
-from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import _suggested, search
+from tfnlp.settings.finetune import FinetuneSettings
 
 BERT = backbone("bert", None)
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end"]
@@ -84,7 +84,7 @@ def test_each_example_is_predicted_by_the_fold_that_did_not_learn_it(tmp_path, c
 )  # fmt: skip
 def test_only_one_thing_differs_between_runs(settings):
     with pytest.raises(ValueError, match=f"`{next(iter(settings))}`"):
-        FinetuneConfig.make(model="m", train="t", output="o", **settings)
+        FinetuneSettings.make(model="m", train="t", output="o", **settings)
 
 
 SPACE = {"learning_rate": [1e-5, 1e-3], "batch_size": [16, 32], "epochs": [2.0, 3.0]}
@@ -182,4 +182,4 @@ def test_a_search_goes_on_and_passes_over_trials_that_fail(tmp_path, capsys):
 
 
 def config_of_search(output, count, **more):
-    return FinetuneConfig.make(model="m", train="t", output=str(output), search=count, **more)
+    return FinetuneSettings.make(model="m", train="t", output=str(output), search=count, **more)

@@ -13,7 +13,7 @@ from tfnlp.runs import task_run
 class Lengths:
     """A fine-tuned model that predicts the length of each text, and keeps how many it read."""
 
-    spec = types.SimpleNamespace(task="classify", max_length=9)
+    task = types.SimpleNamespace(limit="max_length 9")
 
     def __init__(self):
         self.parts = []

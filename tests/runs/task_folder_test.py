@@ -9,7 +9,7 @@ import tfnlp
 from tests.cli.toy_tasks import backbone
 from tests.layers.reference import randomize
 from tfnlp.runs import task_folder
-from tfnlp.tasks import TaskSpec
+from tfnlp.tasks import Labels
 from tfnlp.training import Checkpoints, History
 from tfnlp.training.checkpoints import model_variables
 from tfnlp.training.run import record_files, write_config
@@ -27,7 +27,7 @@ def run(request, tmp_path_factory):
     config = {
         "tfnlp": tfnlp.__version__,
         "model": "task",
-        "spec": TaskSpec("labels", labels=("no", "yes"), max_length=16).config(),
+        "spec": Labels(labels=("no", "yes"), max_length=16).config(),
         "backbone": task_folder.backbone_config(bert),
         "features": "last" if on_features else None,
         "head": {"dropout": 0.1, **(LAYERS if on_features else {})},
@@ -49,7 +49,7 @@ def test_a_run_loads_as_it_was_written(run):
     folder, model = run
     loaded = tfnlp.load(folder)
     assert (loaded.task, loaded.labels) == ("labels", ["no", "yes"])
-    assert loaded.task_model.spec.thresholds == (0.0, 0.875)  # those that were tuned
+    assert loaded.task_model.task.thresholds == (0.0, 0.875)  # those that were tuned
     want = model.predict([tfnlp.data.TaskExample((text,), None) for text in TEXTS])
     for one, other in zip(loaded.predict(TEXTS), want, strict=True):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)

@@ -14,13 +14,13 @@ from tests.serving import toys  # noqa: E402
 from tfnlp import hub  # noqa: E402
 from tfnlp.serving.app import make_app  # noqa: E402
 from tfnlp.serving.batching import Batcher  # noqa: E402
-from tfnlp.serving.config import ServeConfig  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
+from tfnlp.settings.serve import ServeSettings  # noqa: E402
 
 
 @contextlib.contextmanager
 def client_of(path, **limits):
-    config = ServeConfig.make(module=path, **limits)
+    config = ServeSettings.make(module=path, **limits)
     served = load_served(path)
     batcher = Batcher(served.run, config.batch_size, 0, config.max_waiting)
     try:

@@ -13,9 +13,9 @@ uvicorn = pytest.importorskip("uvicorn")
 from tests.serving import toys  # noqa: E402
 from tfnlp.serving.app import make_app  # noqa: E402
 from tfnlp.serving.batching import Batcher  # noqa: E402
-from tfnlp.serving.config import ServeConfig  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
 from tfnlp.serving.server import _bound  # noqa: E402
+from tfnlp.settings.serve import ServeSettings  # noqa: E402
 
 pytestmark = pytest.mark.long
 # What the page shows of the toys' examples, by action.
@@ -42,7 +42,7 @@ def browser():
 
 @pytest.mark.parametrize("kind", toys.KINDS)
 def test_every_button(module_of, browser, kind):
-    config = ServeConfig.make(module=module_of(kind), port=0)
+    config = ServeSettings.make(module=module_of(kind), port=0)
     served = load_served(config.module)
     batcher = Batcher(served.run)
     server = uvicorn.Server(uvicorn.Config(make_app(served, config, batcher), log_level="warning"))

@@ -10,9 +10,9 @@ from tests.training.mixed_batches_test import data_of, task_of
 from tests.training.toy import two_replicas
 from tfnlp import training
 from tfnlp.data import TaggedSentence, TaskExample
-from tfnlp.runs.class_weights import balanced, loss_settings
-from tfnlp.runs.finetune_config import FinetuneConfig
-from tfnlp.tasks import FineTuning, TaskSpec
+from tfnlp.runs.class_weights import loss_settings
+from tfnlp.settings.finetune import FinetuneSettings
+from tfnlp.tasks import Classify, FineTuning, Similarity, Tag
 
 LOGITS = np.array(
     [[4.08, -5.11, 0.84, -1.14], [-0.91, -0.43, -4.04, -0.46], [-1.73, 6.65, 0.45, -0.71],
@@ -90,39 +90,39 @@ def test_parts_of_a_batch_give_the_numbers_of_the_whole():
             np.testing.assert_allclose(two, one, rtol=0, atol=2e-4)
 
 
-SPEC = TaskSpec("classify", labels=("a", "b", "c"))
+TASK = Classify(labels=("a", "b", "c"))
 ROWS = [TaskExample(("x",), label) for label in "aaaaabbc"]
 
 
 def test_balanced_weights_are_those_of_scikit_learn():
     labels = [row.label for row in ROWS]
     expected = compute_class_weight("balanced", classes=np.array(["a", "b", "c"]), y=labels)
-    assert list(balanced(SPEC, ROWS).values()) == pytest.approx(list(expected))
-    tags = TaskSpec("tag", labels=("O", "X"))
-    found = balanced(tags, [TaggedSentence(("a", "b", "c"), ("O", "O", "X"))])
+    assert list(TASK.balanced(ROWS).values()) == pytest.approx(list(expected))
+    tags = Tag(labels=("O", "X"))
+    found = tags.balanced([TaggedSentence(("a", "b", "c"), ("O", "O", "X"))])
     assert found == {"O": 0.75, "X": 1.5}
 
 
 def config(**more):
-    return FinetuneConfig.make(model="m", train="t", output="o", **more)
+    return FinetuneSettings.make(model="m", train="t", output="o", **more)
 
 
 def test_weights_are_given_as_text_or_as_a_dict():
     for asked in ("c=4, a=0.5", {"c": 4, "a": 0.5}):
-        found = loss_settings(config(class_weights=asked), SPEC, ROWS)
+        found = loss_settings(config(class_weights=asked), TASK, ROWS)
         assert found == {"class_weights": {"a": 0.5, "b": 1.0, "c": 4.0}}
-    assert loss_settings(config(), SPEC, ROWS) == {}
-    assert loss_settings(config(label_smoothing=0.1), SPEC, ROWS) == {"label_smoothing": 0.1}
+    assert loss_settings(config(), TASK, ROWS) == {}
+    assert loss_settings(config(label_smoothing=0.1), TASK, ROWS) == {"label_smoothing": 0.1}
 
 
 @pytest.mark.parametrize("asked", ["d=1", "a=0", "a=inf", "a=1,a=2", "heavy", "a=much", [1, 2, 3]])
 def test_weights_that_make_no_sense_are_refused(asked):
     with pytest.raises(ValueError, match="`class_weights`"):
-        loss_settings(config(class_weights=asked), SPEC, ROWS)
+        loss_settings(config(class_weights=asked), TASK, ROWS)
 
 
 def test_tasks_without_classes_are_refused():
     for name, value in (("class_weights", "balanced"), ("label_smoothing", 0.1)):
-        for spec in (TaskSpec("similarity"), TaskSpec("tag", labels=("O", "X"), crf=1.0)):
+        for task in (Similarity(), Tag(labels=("O", "X"), crf=1.0)):
             with pytest.raises(ValueError, match=f"`{name}`"):
-                loss_settings(config(**{name: value}), spec, ROWS)
+                loss_settings(config(**{name: value}), task, ROWS)

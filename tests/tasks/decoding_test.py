@@ -8,14 +8,8 @@ import tensorflow as tf
 
 from tests.text.windows_test import found_windows, random_rows
 from tfnlp.layers import CRF
-from tfnlp.tasks.decoding import (
-    answers,
-    best_spans,
-    best_tags,
-    bio_transitions,
-    span_candidates,
-    word_logits,
-)
+from tfnlp.tasks.answer import answers, best_spans, span_candidates
+from tfnlp.tasks.words import best_tags, bio_transitions, word_logits
 
 KEPT = 20
 

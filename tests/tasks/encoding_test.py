@@ -10,10 +10,8 @@ import tensorflow as tf
 from tests.hub import gpt_toy
 from tfnlp.data import Question, RoleSentence, TaggedSentence, TaskExample
 from tfnlp.hub.modules.frozen_features import WordRows
-from tfnlp.tasks import encoding
-from tfnlp.tasks.encoding import encode_examples, targets
-from tfnlp.tasks.task_encoder import TaskEncoder
-from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.tasks import Answer, Choose, Classify, Roles, Similarity, Tag, sequences
+from tfnlp.tasks.sequences import encode_examples
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 
@@ -32,9 +30,9 @@ def reader_of(kind):
     return GPTReader(gpt_toy.tokenizer(kind), [size, size + 1, size + 2])
 
 
-def encode(kind, spec, examples):
+def encode(kind, task, examples):
     words = WordRows() if kind == "elmo" else None
-    return encode_examples(TaskEncoder(reader_of(kind), spec), spec, examples, words), words
+    return encode_examples(reader_of(kind), task, examples, words), words
 
 
 WORDS = ["né", "à", "北京", "the", "cat", "ab", "caé", ".", "c,d", "sat"]
@@ -55,11 +53,11 @@ def questions(rng, count):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gold_answers_come_back(kind, monkeypatch):
-    monkeypatch.setattr(encoding, "_CHUNK", 12)  # words are numbered across calls
+    monkeypatch.setattr(sequences, "_CHUNK", 12)  # words are numbered across calls
     examples = questions(np.random.default_rng(0), 20)
-    spec = TaskSpec("answer", max_length=16, stride=3, max_question=6)
-    found, _ = encode(kind, spec, examples)
-    fixed = targets(spec, found, examples)
+    task = Answer(max_length=16, stride=3, max_question=6)
+    found, _ = encode(kind, task, examples)
+    fixed = task.targets(found, examples)
     assert fixed[0] == {}
     columns = [fixed[1][name] for name in ("start_positions", "end_positions")]
     assert all(c.dtype == np.int32 and c.shape == found.row.shape for c in columns)
@@ -103,11 +101,11 @@ def sentences(rng, count):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_word_is_learnt_once(kind, monkeypatch):
-    monkeypatch.setattr(encoding, "_CHUNK", 6)
+    monkeypatch.setattr(sequences, "_CHUNK", 6)
     examples = [*sentences(np.random.default_rng(3), 20), TaggedSentence((), ())]
-    spec = TaskSpec("tag", labels=("O", "B-A", "I-A"), max_length=9, stride=3)
-    found, _ = encode(kind, spec, examples)
-    tokens, fixed = targets(spec, found, examples)
+    task = Tag(labels=("O", "B-A", "I-A"), max_length=9, stride=3)
+    found, _ = encode(kind, task, examples)
+    tokens, fixed = task.targets(found, examples)
     assert fixed == {} and set(tokens) == {"labels", "weights"}
     every = [tag for e in examples for tag in e.tags]
     assert found.splits.tolist() == np.cumsum([0, *(len(e.words) for e in examples)]).tolist()
@@ -121,7 +119,7 @@ def test_every_word_is_learnt_once(kind, monkeypatch):
         for word, label, weight in zip(words, labels, weights, strict=True):
             if weight:
                 assert found.splits[row] <= word < found.splits[row + 1]
-                assert spec.labels[label] == every[word]
+                assert task.labels[label] == every[word]
                 seen[word] += 1
     assert seen.tolist() == [int(tag != "B-NEW") for tag in every]
     assert 0 < seen.sum() < len(every) and len(found.row) > len(examples)
@@ -130,9 +128,9 @@ def test_every_word_is_learnt_once(kind, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_choices(kind):
     examples = [TaskExample(("the cat",), i % 3, ("sat", "ab " * (1 + i), "")) for i in range(4)]
-    spec = TaskSpec("choose", choices=3, max_length=12)
-    found, _ = encode(kind, spec, examples)
-    single = TaskSpec("classify", labels=("a", "b"), texts=2, max_length=12)
+    task = Choose(choices=3, max_length=12)
+    found, _ = encode(kind, task, examples)
+    single = Classify(labels=("a", "b"), texts=2, max_length=12)
     for n, example in enumerate(examples):
         column = found.inputs["input_word_ids"][n]
         assert column.shape == (3, found.sizes[n]) and column.dtype == np.int32
@@ -145,19 +143,19 @@ def test_choices(kind):
                 assert got[:size].tolist() == alone.inputs[name][0].tolist()
                 assert not got[size:].any()
             assert found.null_positions[n, c] == alone.null_positions[0]
-    assert targets(spec, found, examples)[1]["labels"].tolist() == [0, 1, 2, 0]
+    assert task.targets(found, examples)[1]["labels"].tolist() == [0, 1, 2, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_orders(kind):
     pairs = [("the cat", "sat"), ("", "ab ab"), ("cat " * 20, "sat " * 3)]
     examples = [TaskExample(pair, 2.0 * i) for i, pair in enumerate(pairs)]
-    spec = TaskSpec("similarity", texts=2, max_length=10, mean=2.0, deviation=4.0)
-    both = dataclasses.replace(spec, both_orders=True)
+    task = Similarity(texts=2, max_length=10, mean=2.0, deviation=4.0)
+    both = dataclasses.replace(task, both_orders=True)
     found, rows = encode(kind, both, examples)
     for way in (0, 1):
         turned = [TaskExample(e.segments[:: -1 if way else 1], e.label) for e in examples]
-        alone, own = encode(kind, spec, turned)
+        alone, own = encode(kind, task, turned)
         np.testing.assert_array_equal(found.null_positions[:, way], alone.null_positions)
         for n in range(3):
             for name, column in found.inputs.items():
@@ -165,45 +163,45 @@ def test_both_orders(kind):
                 if kind == "elmo" and name == "input_word_ids":
                     got, want = [rows.words[i] for i in got], [own.words[i] for i in want]
                 np.testing.assert_array_equal(got, want)
-    fixed = targets(both, found, examples)[1]["labels"]
+    fixed = both.targets(found, examples)[1]["labels"]
     assert fixed.dtype == np.float32 and fixed.tolist() == [-0.5, 0.0, 0.5]
 
 
 def test_examples_that_are_cut_are_counted(monkeypatch):
     """As many as those whose sequences would be longer than they may be."""
-    monkeypatch.setattr(encoding, "_CHUNK", 8)
+    monkeypatch.setattr(sequences, "_CHUNK", 8)
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, rng.integers(0, 9))) for _ in range(15)]
     rows = [texts[i : i + 3] for i in range(0, 15, 3)]
-    one = TaskSpec("classify", labels=("a", "b"), max_length=500)
-    two = TaskSpec("similarity", texts=2, max_length=500, both_orders=True)
-    three = TaskSpec("choose", choices=2, max_length=500)
-    for spec, examples in (
+    one = Classify(labels=("a", "b"), max_length=500)
+    two = Similarity(texts=2, max_length=500, both_orders=True)
+    three = Choose(choices=2, max_length=500)
+    for task, examples in (
         (one, [TaskExample((row[0],), "a") for row in rows]),
         (two, [TaskExample((*row[:2],), 1.0) for row in rows]),
         (three, [TaskExample((row[0],), 0, (*row[1:],)) for row in rows]),
     ):
-        whole, _ = encode("bert", spec, examples)
+        whole, _ = encode("bert", task, examples)
         limit = int(np.median(whole.sizes))
-        found, _ = encode("bert", dataclasses.replace(spec, max_length=limit), examples)
+        found, _ = encode("bert", dataclasses.replace(task, max_length=limit), examples)
         assert found.cut == (whole.sizes > limit).sum() > whole.cut == 0
     answers = [Question(str(i), text, "the cat", ()) for i, text in enumerate(texts)]
-    spec = TaskSpec("answer", max_length=16, stride=3, max_question=6)
+    task = Answer(max_length=16, stride=3, max_question=6)
     as_text, _ = encode("bert", one, [TaskExample((text,), "a") for text in texts])
-    assert encode("bert", spec, answers)[0].cut == (as_text.sizes > 6 + 2).sum() > 0
+    assert encode("bert", task, answers)[0].cut == (as_text.sizes > 6 + 2).sum() > 0
     tagged = [TaggedSentence((*text.split(), "cat"), None) for text in texts]
-    spec = TaskSpec("tag", labels=("a", "b"), max_length=8, stride=3)
-    assert encode("bert", spec, tagged)[0].cut == 0  # read in windows
+    task = Tag(labels=("a", "b"), max_length=8, stride=3)
+    assert encode("bert", task, tagged)[0].cut == 0  # read in windows
 
 
 def test_classes_and_forms_that_do_not_fit():
-    spec = TaskSpec("classify", labels=("x", "y"))
+    task = Classify(labels=("x", "y"))
     examples = [TaskExample(("ab",), label) for label in ("y", "x", "y")]
-    found, _ = encode("bert", spec, examples)
-    assert targets(spec, found, examples)[1]["labels"].tolist() == [1, 0, 1]
+    found, _ = encode("bert", task, examples)
+    assert task.targets(found, examples)[1]["labels"].tolist() == [1, 0, 1]
     for other, example in (
-        (spec, TaskExample(("a", "b"), "x")),
-        (TaskSpec("choose", choices=2), TaskExample(("a",), 0, ("b",))),
+        (task, TaskExample(("a", "b"), "x")),
+        (Choose(choices=2), TaskExample(("a",), 0, ("b",))),
     ):
         with pytest.raises(ValueError, match="example 0"):
             encode("bert", other, [example])
@@ -211,11 +209,10 @@ def test_classes_and_forms_that_do_not_fit():
 
 def test_first_words_have_no_space_before_them_beside_any_text():
     """GPT-2's words are the same with and without white space at the start of a text."""
-    spec = TaskSpec("answer", max_length=32, max_question=4)
-    encoder = TaskEncoder(reader_of("gpt2"), spec)
+    task = Answer(max_length=32, max_question=4)
     contexts = ["  the cat", "the cat", " the cat"]
-    ids = encoder.questions(tf.constant(["a"] * 3), tf.constant(contexts))["inputs"]
-    rows = ids["input_word_ids"].numpy()
+    given = {"question": tf.constant(["a"] * 3), "context": tf.constant(contexts)}
+    rows = task.encode(reader_of("gpt2"), given, True)["inputs"]["input_word_ids"].numpy()
     np.testing.assert_array_equal(rows[0], rows[1])
     np.testing.assert_array_equal(rows[2], rows[1])
 
@@ -224,14 +221,13 @@ def test_first_words_have_no_space_before_them_beside_any_text():
 @pytest.mark.parametrize("whole", [True, False])
 def test_predicates_are_marked_in_every_window(kind, whole):
     rng = np.random.default_rng(4)
-    spec = TaskSpec("roles", ("O", "A"), max_length=12, stride=3)
+    task = Roles(labels=("O", "A"), max_length=12, stride=3)
     examples = []
     for size in (1, 5, 14):
         words = tuple(rng.choice(WORDS, size).tolist())
         examples.append(RoleSentence(words, ("O",) * size, int(rng.integers(size))))
     words = WordRows() if kind == "elmo" else None
-    encoder = TaskEncoder(reader_of(kind), spec, whole=whole)
-    found = encode_examples(encoder, spec, examples, words)
+    found = encode_examples(reader_of(kind), task, examples, words, whole)
     marks = found.inputs["input_type_ids" if whole else "predicate_mask"]
     assert len(marks) > 3 and ("predicate_mask" in found.inputs) == (not whole)
     for row, word, mark, ids, mask in zip(
@@ -248,7 +244,7 @@ def test_predicates_are_marked_in_every_window(kind, whole):
         assert mask.all() and len(ids) <= 12
         if whole:  # start, the predicate, a delimiter, and the window
             alone = examples[row].words[examples[row].predicate]
-            pieces = encoder.reader.read([], tf.ragged.constant([[alone]]), tf.ragged.constant(
+            pieces = reader_of(kind).read([], tf.ragged.constant([[alone]]), tf.ragged.constant(
                 [[examples[row].predicate > 0]]))[1].flat_values.numpy()  # fmt: skip
             assert inside[0] == 2 + len(pieces)
             if kind != "elmo":  # whose ids are rows of a table

@@ -8,12 +8,8 @@ from sklearn import metrics as sklearn
 from tests.tasks.class_weights_test import LOGITS, WEIGHTS
 from tests.tasks.fine_tuning_test import constant_model, sums
 from tfnlp.data import TaskExample
-from tfnlp.runs.class_weights import balanced
-from tfnlp.tasks import FineTuning, TaskSpec
-from tfnlp.tasks.decoding import decode_labels
-from tfnlp.tasks.metrics import label_sets
-from tfnlp.tasks.scoring import score
-from tfnlp.tasks.thresholds import best_threshold, tuned
+from tfnlp.tasks import FineTuning, Labels
+from tfnlp.tasks.labels import best_threshold, label_sets
 
 LABELS = np.float32(
     [[0, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]]
@@ -110,32 +106,32 @@ def test_neighbouring_numbers_are_told_apart():
 
 def test_thresholds_choose_the_same_in_the_graph_and_in_python():
     rng = np.random.default_rng(3)
-    spec = TaskSpec("labels", labels=("a", "b", "c"))
+    task = Labels(labels=("a", "b", "c"))
     logits = rng.normal(size=(40, 3)).astype("float32") - 1
     p = 1 / (1 + np.exp(-logits.astype("float64")))
     examples = [
         TaskExample(("x",), tuple(n for n, yes in zip("abc", row, strict=True) if yes))
         for row in rng.random((40, 3)) < p
     ]
-    decoded = decode_labels({"label_logits": logits}, spec)
+    decoded = task.decoded({"label_logits": logits})
     np.testing.assert_allclose(decoded["probabilities"], p, rtol=1e-5)
     rows = [
         {"labels": [], "probabilities": dict(zip("abc", map(float, row), strict=True))}
         for row in decoded["probabilities"].numpy()
     ]
-    chosen, predictions = tuned(spec, examples, rows)
-    graph = decode_labels({"label_logits": logits}, chosen)["labels"].numpy()
+    chosen, predictions = task.tuned(examples, rows)
+    graph = chosen.decoded({"label_logits": logits})["labels"].numpy()
     assert [[x.decode() for x in row if x] for row in graph] == [p["labels"] for p in predictions]
-    half = decode_labels({"label_logits": logits}, spec)["labels"].numpy() != b""
+    half = task.decoded({"label_logits": logits})["labels"].numpy() != b""
     np.testing.assert_array_equal(half, logits >= 0)
     at_half = [{"labels": [x.decode() for x in row if x]} for row in
-               decode_labels({"label_logits": logits}, spec)["labels"].numpy()]  # fmt: skip
-    best, before = score(chosen, examples, predictions), score(spec, examples, at_half)
+               task.decoded({"label_logits": logits})["labels"].numpy()]  # fmt: skip
+    best, before = chosen.measures(examples, predictions), task.measures(examples, at_half)
     for label in "abc":
         assert best[f"f1/{label}"] >= before[f"f1/{label}"]
 
 
 def test_balanced_weights_make_both_decisions_count_alike():
     rows = [TaskExample(("x",), labels) for labels in (("a",), ("a", "b"), ("a",), ())]
-    found = balanced(TaskSpec("labels", labels=("a", "b")), rows)
+    found = Labels(labels=("a", "b")).balanced(rows)
     assert found == {"a": pytest.approx(1 / 3), "b": 3.0}

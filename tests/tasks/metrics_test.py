@@ -9,8 +9,10 @@ import pytest
 
 from tests.support import GOLDENS
 from tfnlp.data.labelled.tag_schemes import is_bio
-from tfnlp.tasks import metrics
+from tfnlp.tasks.classify import classification
 from tfnlp.tasks.entities import entities, entity_scores
+from tfnlp.tasks.similarity import regression
+from tfnlp.tasks.tag import tagging
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +30,7 @@ def f1_of(right, guessed, gold):
 def test_two_classes():
     # TP 3, FN 1, FP 2, TN 4: Matthews (3*4 - 2*1) / sqrt(5 * 4 * 6 * 5)
     labels, predicted = list("1111000000"), list("1110110000")
-    values = metrics.classification(labels, predicted, ["0", "1"])
+    values = classification(labels, predicted, ["0", "1"])
     assert values == pytest.approx(
         {
             "accuracy": 0.7,
@@ -37,7 +39,7 @@ def test_two_classes():
             "f1_macro": (2 * 0.6 * 0.75 / 1.35 + f1_of(4, 5, 6)) / 2,
         }
     )
-    turned = metrics.classification(labels, predicted, ["1", "0"])
+    turned = classification(labels, predicted, ["1", "0"])
     assert turned["f1"] == pytest.approx(f1_of(4, 5, 6))
 
 
@@ -55,7 +57,7 @@ def test_many_classes_follow_the_formulas():
     accuracy = (x * y).sum() / 200
     x, y = x - x.mean(0), y - y.mean(0)
     matthews = (x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum())
-    assert metrics.classification(labels, predicted, names) == pytest.approx(
+    assert classification(labels, predicted, names) == pytest.approx(
         {"accuracy": accuracy, "matthews": matthews, "f1": macro}
     )
 
@@ -71,7 +73,7 @@ def test_many_classes_follow_the_formulas():
     ],
 )
 def test_absent_classes(labels, predicted, expected):
-    values = metrics.classification(labels, predicted, ["0", "1"])
+    values = classification(labels, predicted, ["0", "1"])
     names = ("accuracy", "matthews", "f1", "f1_macro")
     assert values == pytest.approx(dict(zip(names, expected, strict=True)))
 
@@ -85,7 +87,7 @@ def test_regression_follows_the_formulas():
     draw = np.random.default_rng(0)
     scores = draw.integers(0, 6, 40).astype(float)
     predicted = np.round(scores**2 + draw.normal(0, 3, 40))
-    values = metrics.regression(scores, predicted)
+    values = regression(scores, predicted)
     assert values == pytest.approx(
         {
             "pearson": np.corrcoef(scores, predicted)[0, 1],
@@ -102,7 +104,7 @@ def test_regression_follows_the_formulas():
 def test_regression_without_a_correlation(scores, predicted):
     error = np.mean(np.square(np.subtract(scores, predicted)))
     expected = {"pearson": 0.0, "spearman": 0.0, "mse": pytest.approx(error)}
-    assert metrics.regression(scores, predicted) == expected
+    assert regression(scores, predicted) == expected
 
 
 @pytest.mark.parametrize("case", json.loads((GOLDENS / "entities_seqeval.json").read_text()))
@@ -114,12 +116,12 @@ def test_entities_equal_those_of_seqeval(case):
     assert entity_scores(tags, predicted) == pytest.approx(expected)
     pairs = list(zip(sum(tags, []), sum(predicted, []), strict=True))
     expected["accuracy"] = sum(a == b for a, b in pairs) / len(pairs)
-    assert metrics.tagging(tags, predicted) == pytest.approx(expected)
+    assert tagging(tags, predicted) == pytest.approx(expected)
 
 
 def test_tags_that_mark_no_entities():
-    assert metrics.tagging([["DT", "NN"], ["O"]], [["DT", "VB"], ["O"]]) == {"accuracy": 2 / 3}
-    assert metrics.tagging([["O", "O"]], [["O", "O"]], bio=False) == {"accuracy": 1.0}
+    assert tagging([["DT", "NN"], ["O"]], [["DT", "VB"], ["O"]]) == {"accuracy": 2 / 3}
+    assert tagging([["O", "O"]], [["O", "O"]], bio=False) == {"accuracy": 1.0}
     assert is_bio(["O", "B-PER", "I-PER"])
     assert not is_bio(["O", "B-PER", "NN"])
     assert not is_bio(["B", "I", "O"])
@@ -127,4 +129,4 @@ def test_tags_that_mark_no_entities():
 
 def test_refused():
     with pytest.raises(ValueError, match="'x'"):
-        metrics.classification(["a"], ["x"], ["a", "b"])
+        classification(["a"], ["x"], ["a", "b"])

@@ -6,7 +6,7 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import label_ranking_average_precision_score, ndcg_score, roc_auc_score
 
 from tfnlp.data import TaskExample
-from tfnlp.tasks.sentence_scores import main_sentence_metric, retrieval, score_sentences
+from tfnlp.tasks.embed import main_sentence_metric, retrieval, score_sentences
 
 
 def space(count, size=6, seed=0):

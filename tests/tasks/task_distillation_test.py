@@ -8,9 +8,8 @@ import tensorflow as tf
 from tests.tasks.fine_tuning_test import constant_model, cross_entropy
 from tfnlp import models, training
 from tfnlp.data import PackedTaskBatches, TaskBatches
-from tfnlp.tasks import FineTuning, TaskDistillation, TaskSpec
-from tfnlp.tasks.encoding import EncodedExamples
-from tfnlp.tasks.soft_targets import same_windows, soft_columns, soft_outputs
+from tfnlp.tasks import FineTuning, Similarity, Tag, TaskDistillation
+from tfnlp.tasks.sequences import EncodedExamples, same_windows
 
 VOCAB, K, A, T = 30, 3, 0.3, 2.5
 SIZE = dict(
@@ -181,11 +180,11 @@ def test_tags_of_other_pieces_are_those_of_their_words():
     """The teacher splits word 0 in two and says it at the second piece, the student says word 1."""
     theirs = encoded([[-1, 0, 0, 1], [-1, 2]], [[0, 0, 1, 1], [0, 1]])
     mine = encoded([[0, 1, 1, -1], [2, -1]], [[1, 1, 0, 0], [1, 0]])
-    spec = TaskSpec("tag", labels=("a", "b"))
+    task = Tag(labels=("a", "b"))
     said = [np.arange(10.0).reshape(5, 2) + 1, -np.arange(6.0).reshape(3, 2) - 1]  # padded
-    soft = soft_outputs(spec, theirs, {"tag_logits": [x.astype("float32") for x in said]})
+    soft = task.soft_outputs(theirs, {"tag_logits": [x.astype("float32") for x in said]})
     np.testing.assert_array_equal(soft["soft_logits"], [[5, 6], [7, 8], [-3, -4]])
-    tokens, fixed = soft_columns(spec, mine, soft, labelled=2)
+    tokens, fixed = task.soft_columns(mine, soft, labelled=2)
     assert fixed == {}
     np.testing.assert_array_equal(tokens["soft_logits"][0], [[5, 7, 0, 0], [6, 8, 0, 0]])
     np.testing.assert_array_equal(tokens["soft_weights"][0], [1, 1, 0, 0])
@@ -195,10 +194,10 @@ def test_tags_of_other_pieces_are_those_of_their_words():
 
 def test_scores_keep_their_scale_and_labels_that_are_not_known_weigh_nothing():
     both = EncodedExamples({}, np.zeros(3, int), np.arange(3))
-    theirs = TaskSpec("similarity", texts=2, mean=2.0, deviation=4.0)
-    mine = TaskSpec("similarity", texts=2, mean=1.0, deviation=2.0)
-    soft = soft_outputs(theirs, both, {"score": np.array([0.0, 1.0, -1.0], "float32")})
-    _, fixed = soft_columns(mine, both, soft, labelled=2)
+    theirs = Similarity(texts=2, mean=2.0, deviation=4.0)
+    mine = Similarity(texts=2, mean=1.0, deviation=2.0)
+    soft = theirs.soft_outputs(both, {"score": np.array([0.0, 1.0, -1.0], "float32")})
+    _, fixed = mine.soft_columns(both, soft, labelled=2)
     np.testing.assert_allclose(fixed["soft_scores"], [0.5, 2.5, -1.5])
     np.testing.assert_array_equal(fixed["weights"], [1, 1, 0])
     np.testing.assert_array_equal(fixed["soft_weights"], [1, 1, 1])

@@ -3,8 +3,7 @@ import pytest
 import tensorflow as tf
 
 from tests.text import bpe_reference as reference
-from tfnlp.text.byte_pairs.encoding import BytePairs
-from tfnlp.text.byte_pairs.static_table import StaticTable
+from tfnlp.text.byte_pairs import BytePairs, StaticTable
 
 LETTERS = ["a", "b", "c", "d"]
 MERGES = [("a", "b"), ("c", "c"), ("ab", "c"), ("cc", "cc"), ("d", "ab"), ("a", "a")]

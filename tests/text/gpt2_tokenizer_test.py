@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.support import golden
 from tests.text import bpe_reference as reference
 from tfnlp.text import GPT2Tokenizer
-from tfnlp.text.gpt.gpt2_splitting import gpt2_words
+from tfnlp.text.gpt2_words import gpt2_words
 
 NAMES = reference.byte_names()
 # "ab" + "ab" is learnt after "ba": merges overlap and compete for a symbol.

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.text import reference
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
-from tfnlp.text.wordpiece.normalization import CASED_WORD, SPLITTING, UNCASED_WORD
+from tfnlp.text.wordpiece import CASED_WORD, SPLITTING, UNCASED_WORD
 
 # Characters whose properties no later Unicode version has touched, so that the outcome does not
 # depend on the Python that runs the test.

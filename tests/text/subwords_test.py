@@ -93,7 +93,7 @@ def test_vectors_are_means(monkeypatch):
     words = ["aaaa", "</s>", "北京", "", "x"]
     own = np.arange(15, dtype="float32").reshape(5, 3)
     for chunk in (100, 2):
-        monkeypatch.setattr("tfnlp.text.words.subwords._CHUNK", chunk)
+        monkeypatch.setattr("tfnlp.text.subwords._CHUNK", chunk)
         for row, word in enumerate(words):
             found = table[reference(word, 2, 3, 20)].astype("float64")
             alone = found.mean(0) if len(found) else np.zeros(3)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp.text.packing import pack_segments
-from tfnlp.text.windows import pack_windows
+from tfnlp.text.packing import pack_segments, pack_windows
 
 CLS, SEP, PAD = 1, 2, 0
 

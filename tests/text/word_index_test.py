@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.words.index import WordIndex
+from tfnlp.text.words import WordIndex
 
 WORDS = ["the", ".", "naïve", "北京", "a b", "\u00a0x", "#", "n't"]
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.text.reference import bert_vocabulary
 from tests.text.reference import split_words as basic_words
 from tfnlp.text import GPT2Tokenizer, WordPieceTokenizer, split_words, train_bpe
-from tfnlp.text.words.offsets import words_with_offsets
+from tfnlp.text.words import words_with_offsets
 
 STYLES = ("bert", "gpt", "treebank")
 WORDS = (

@@ -73,4 +73,4 @@ def toy_trainer(strategy=None, task=None, optimizer=None, **arguments):
 
 def state(trainer):
     """A copy of the carried state."""
-    return trainer.task.state["state"].numpy()
+    return trainer.objective.state["state"].numpy()

@@ -60,9 +60,9 @@ def test_training_losses_are_those_of_the_carried_state():
     windows = toy_windows()
     parts = [windows.batch(step) for step in range(STEPS)]
     long = {k: np.concatenate([part[k] for part in parts], 1) for k in parts[0]}
-    zeros = tf.zeros_like(trainer.task.state["state"])
-    outputs = trainer.task.model(
-        trainer.task.inputs({**{k: tf.constant(v) for k, v in long.items()}, "state": zeros})
+    zeros = tf.zeros_like(trainer.objective.state["state"])
+    outputs = trainer.objective.model(
+        trainer.objective.inputs({**{k: tf.constant(v) for k, v in long.items()}, "state": zeros})
     )
     for direction in ("forward", "backward"):
         want = outputs[f"{direction}_losses"].numpy().mean()

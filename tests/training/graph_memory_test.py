@@ -9,8 +9,8 @@ from tensorflow.python.framework.func_graph import FuncGraph
 
 from tests.training.mixed_batches_test import data_of, task_of
 from tfnlp import training
-from tfnlp.training.forward import forward
 from tfnlp.training.graph_memory import freed_after_tracing
+from tfnlp.training.prediction import forward
 
 pytestmark = pytest.mark.slow
 

@@ -176,9 +176,7 @@ def test_a_killed_worker_is_named_by_the_other_and_both_resume(whole, tmp_path, 
     runs[killed].wait()
     line = said(outputs[left]).strip().splitlines()[-1]
     assert runs[left].returncode == 1
-    assert line.startswith(
-        f"tfnlp.training.cluster.workers.WorkerLost: worker {killed} (127.0.0.1:"
-    )
+    assert line.startswith(f"tfnlp.training.workers.WorkerLost: worker {killed} (127.0.0.1:")
     ends_as(whole, tmp_path)
 
 

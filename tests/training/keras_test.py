@@ -52,7 +52,7 @@ def trainer(optimizer=keras.optimizers.AdamW, strategy=None, dropout=0.0, rate=N
 
 def train(made, steps=6, data=None, **arguments):
     history = made.fit(data or StepBatches(), steps, log_every=1, progress=False, **arguments)
-    return history, made.task.model.get_weights()
+    return history, made.objective.model.get_weights()
 
 
 def test_adamw_equals_model_fit():
@@ -194,7 +194,7 @@ def test_other_optimizers_rates_and_models_are_refused():
         (lambda: trainer("adamw"), "learning_rate"),
         (lambda: trainer("adamw", rate="fast"), "learning_rate='fast'"),
         (lambda: trainer(layer_rates=training.LayerRates()), "layer_rates"),
-        (lambda: trainer(loss=None), "task must be"),
+        (lambda: trainer(loss=None), "objective must be"),
         (lambda: training.Trainer(keras.Sequential(), "sgd", loss=LOSS), "has no weights yet"),
         (lambda: trainer(loss="unknown"), "unknown"),
     ):

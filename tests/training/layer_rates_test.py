@@ -92,7 +92,7 @@ def test_a_step_applies_the_clipped_gradient_with_a_rate_for_each_layer(decay, f
     # Frozen weights are no longer trainable, so `weights` would leave them out.
     paths = [v.path for v in toy_model().trainable_variables]
     history = trainer.fit(ToyBatches(), 1, progress=False)
-    got = {v.path: v.numpy() for v in trainer.task.model.variables}
+    got = {v.path: v.numpy() for v in trainer.objective.model.variables}
     np.testing.assert_allclose(history.train[0]["loss"], loss, rtol=1e-5)
     np.testing.assert_allclose(history.train[0]["gradient_norm"], norm, rtol=1e-4)
     np.testing.assert_allclose(history.train[0]["learning_rate"], 1e-2, rtol=1e-6)

@@ -20,7 +20,7 @@ from tests.training.loss_scaling_run import (
 )
 from tests.training.toy import two_replicas, weights
 from tfnlp import training
-from tfnlp.training.sums import objective
+from tfnlp.training.engines.step import micro_batch_loss
 
 SCALE = [f"loss_scaling/{name}" for name in ("scale", "finite", "skipped")]
 
@@ -174,7 +174,7 @@ def test_scaled_gradients_of_float16_are_near_those_of_float32():
         batch = next(iter(toy.ToyBatches().dataset(3)))
         variables = [v.value for v in task.model.trainable_variables]
         with tf.GradientTape() as tape:
-            loss, *_ = objective(task, batch, task.targets(batch), [], 1, scale)
+            loss, *_ = micro_batch_loss(task, batch, task.targets(batch), [], 1, scale)
         gradients = tape.gradient(loss, variables)
         found[dtype] = [tf.convert_to_tensor(g).numpy() / scale for g in gradients]
     for variable, half, full in zip(

@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from tests.support import ROOT, run_python
 from tests.training.toy import ToyBatches, assert_same, toy_trainer, weights
-from tfnlp.training.monitor import Monitor
-from tfnlp.training.profile import Profile
+from tfnlp.training.monitor import Monitor, Profile
 
 pytestmark = pytest.mark.slow
 

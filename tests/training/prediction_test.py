@@ -5,8 +5,7 @@ import pytest
 from tests.training.toy import two_replicas
 from tfnlp import models
 from tfnlp.data.labelled.batches import TaskBatches
-from tfnlp.training.forward import forward
-from tfnlp.training.prediction import predict, predictor
+from tfnlp.training.prediction import forward, predict, predictor
 
 SIZES = [5, 2, 9, 3, 7, 3, 8, 2, 6, 4, 9]
 LENGTHS = [3, 6, 10]

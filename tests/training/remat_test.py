@@ -21,7 +21,7 @@ def trained(name, remat):
         data = elmo_toy.toy_windows()
     history = trainer.fit(data, STEPS, log_every=1, progress=False)
     losses = [row["loss"] for row in history.train]
-    return losses, [v.numpy() for v in trainer.task.model.trainable_variables]
+    return losses, [v.numpy() for v in trainer.objective.model.trainable_variables]
 
 
 def differences():

@@ -10,10 +10,8 @@ import time
 import pytest
 
 from tests.training.scale_test import addresses
-from tfnlp.training.cluster import addresses as listening
-from tfnlp.training.cluster import rendezvous as module
-from tfnlp.training.cluster.addresses import host_and_port
-from tfnlp.training.cluster.rendezvous import rendezvous
+from tfnlp.training import rendezvous as module
+from tfnlp.training.rendezvous import host_and_port, rendezvous
 
 
 def start_all(places, indexes, seconds=20.0, versions=None, lists=None):
@@ -179,15 +177,15 @@ def test_a_name_that_is_a_loopback_address_here_only_listens_where_others_reach_
     # On Debian the name of a machine is 127.0.1.1 for itself.
     known = {"a": "127.0.1.1", "b": "192.0.2.1"}
     resolve = lambda host, port: [(socket.AF_INET, (known[host], port))]  # noqa: E731
-    monkeypatch.setattr(listening, "_resolve", resolve)
+    monkeypatch.setattr(module, "_resolve", resolve)
     (port,) = (int(place.rpartition(":")[2]) for place in addresses(1))
     for others, bound in ((f"b:{port}", "0.0.0.0"), (f"a:{port + 1}", "127.0.1.1")):
-        (listener,) = listening.listen("worker 0", [f"a:{port}", others], 0)
+        (listener,) = module.listen("worker 0", [f"a:{port}", others], 0)
         with listener:
             assert listener.getsockname() == (bound, port)
         # Another server of the worker goes to the same place.
         place = "[::]" if bound == "0.0.0.0" else "a"
-        assert listening.bind_address([f"a:{port}", others], 0) == f"{place}:{port}"
+        assert module.bind_address([f"a:{port}", others], 0) == f"{place}:{port}"
 
 
 def test_a_worker_may_be_restarted_before_all_are_there():

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.training.toy import assert_same, two_replicas
 from tfnlp import models, objectives, training
 from tfnlp.data import WordBlocks, WordCorpus
-from tfnlp.training.step import sum_rows
+from tfnlp.training.engines.tensorflow_step import sum_rows
 
 RATE = 0.3
 
@@ -88,7 +88,7 @@ def trained(*args, **kwargs):
     """Weights and the history after a few steps."""
     made = trainer(*args, **kwargs)
     history = made.fit(blocks(), 6, progress=False, log_every=1)
-    return [v.numpy() for v in made.task.model.trainable_variables], history
+    return [v.numpy() for v in made.objective.model.trainable_variables], history
 
 
 CLOSE = dict(rtol=1e-4, atol=1e-5)
@@ -129,9 +129,9 @@ def test_a_step_updates_rows_and_copies_no_table():
     made = trainer()
     batch = blocks().batch(0)
     step = tf.function(lambda b: made.engine.body.train(b, tf.constant(0, tf.int64)))
-    before = [v.numpy() for v in made.task.model.trainable_variables]
+    before = [v.numpy() for v in made.objective.model.trainable_variables]
     totals = step(batch)
-    after = [v.numpy() for v in made.task.model.trainable_variables]
+    after = [v.numpy() for v in made.objective.model.trainable_variables]
     words = np.unique(batch["input_word_ids"])
     outputs = np.unique([*batch["input_word_ids"][:, 2:-2].ravel(), *batch["negative_ids"].ravel()])
     for old, new, rows in zip(before, after, (words, outputs), strict=True):

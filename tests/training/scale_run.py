@@ -65,7 +65,7 @@ def train(
     """Train one toy, with a row `every` and a checkpoint each `save` steps; it may resume."""
     trainer, data, held_out = TOYS[name](strategy, directory=directory, **arguments)
     if draw:
-        draw_weights(trainer.task.model)
+        draw_weights(trainer.objective.model)
     history = trainer.fit(
         data,
         steps,
@@ -78,8 +78,8 @@ def train(
     )
     rows = {"train": history.train, "validation": history.validation}
     (output / f"{name}.json").write_text(json.dumps(rows))
-    weights = [v.numpy() for v in trainer.task.model.trainable_variables]
-    weights += [v.numpy() for v in trainer.task.state.values()]
+    weights = [v.numpy() for v in trainer.objective.model.trainable_variables]
+    weights += [v.numpy() for v in trainer.objective.state.values()]
     np.savez(output / f"{name}.npz", *weights)
 
 

@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import training
-from tfnlp.training.cluster import strategy as strategies
-from tfnlp.training.cluster import tpu
+from tfnlp.training import strategy as strategies
 
 
 @pytest.mark.parametrize(
@@ -81,25 +80,25 @@ def test_tpu_that_does_not_answer_at_its_address():
 
 
 def test_tpu_that_never_gets_ready_does_not_hang(monkeypatch):
-    never = tpu.threading.Event()
-    monkeypatch.setattr(tpu, "_connect", lambda name: never.wait())
+    never = strategies.threading.Event()
+    monkeypatch.setattr(strategies, "_connect", lambda name: never.wait())
     with pytest.raises(TimeoutError, match="'slow'"):
-        tpu.tpu_strategy("slow", 0.1)
+        strategies.tpu_strategy("slow", 0.1)
     never.set()
 
 
 def test_tensorflow_without_tpus_says_what_to_install():
     with pytest.raises(ValueError, match="pip install"):
-        tpu.tpu_strategy("local", 60.0)
+        strategies.tpu_strategy("local", 60.0)
 
 
 def test_auto_takes_the_tpu_that_is_there(monkeypatch):
     seen = []
-    monkeypatch.setattr(strategies, "_tpu", lambda *arguments: seen.append(arguments))
+    monkeypatch.setattr(strategies, "tpu_strategy", lambda *arguments: seen.append(arguments))
     monkeypatch.setenv("TPU_NAME", "local")
     training.make_strategy("auto")
     training.make_strategy("tpu", tpu="other", wait=5.0)
     assert seen == [(None, 300.0), ("other", 5.0)]
     monkeypatch.delenv("TPU_NAME")
     monkeypatch.setenv("COLAB_TPU_ADDR", "10.0.0.2:8470")
-    assert tpu.tpu_here() == "grpc://10.0.0.2:8470"
+    assert strategies.tpu_here() == "grpc://10.0.0.2:8470"

@@ -81,7 +81,7 @@ def toy_trainer(
 
 def weights(trainer):
     """Copies of the trained weights."""
-    return [v.numpy() for v in trainer.task.model.trainable_variables]
+    return [v.numpy() for v in trainer.objective.model.trainable_variables]
 
 
 def two_replicas():

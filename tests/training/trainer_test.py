@@ -190,7 +190,7 @@ def test_a_loss_that_is_no_number_stops_before_the_checkpoint(tmp_path):
 def test_regularization_is_counted_once_however_the_batch_is_split(one_device):
     def regularized(*arguments, **more):
         trainer = toy_trainer(*arguments, **more)
-        kernel = trainer.task.model.get_layer("pooler").dense.kernel
+        kernel = trainer.objective.model.get_layer("pooler").dense.kernel
         kernel.regularizer = keras.regularizers.L2(0.5)
         return train(trainer)[1]
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import keras
 
-from tfnlp.checkpoints.encoders.bert_names import LEGACY, bert_embeddings
-from tfnlp.checkpoints.encoders.files import (
+from tfnlp.checkpoints.encoder_files import (
     BERT_NUMBERS,
     BERT_SIZES,
     ConfigNames,
@@ -18,11 +17,9 @@ from tfnlp.checkpoints.encoders.files import (
     TensorNames,
     heads_like_the_encoder,
 )
-from tfnlp.checkpoints.encoders.loading import load_encoder
-from tfnlp.checkpoints.encoders.saving import save_encoder
-from tfnlp.checkpoints.heads.files import task_heads
-from tfnlp.checkpoints.mapping import Row
-from tfnlp.checkpoints.name_table import torch_names
+from tfnlp.checkpoints.encoders import load_encoder, save_encoder
+from tfnlp.checkpoints.heads import task_heads
+from tfnlp.checkpoints.mapping import LEGACY, Row, bert_embeddings, torch_names
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.sentencepiece import SENTENCEPIECE
 from tfnlp.models import albert, albert_pretrainer
@@ -107,7 +104,7 @@ def load_albert(path: str | os.PathLike, **options: Any) -> Pretrained:
     Args:
         path: a local folder with `config.json` and usually `spiece.model` or `tokenizer.json`, or
             a weight file in it.
-        options: those of `tfnlp.checkpoints.encoders.loading.load_encoder`, such as `dtype`,
+        options: those of `tfnlp.checkpoints.encoders.load_encoder`, such as `dtype`,
             `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(ALBERT_FILES, path, **options)
@@ -123,6 +120,6 @@ def save_albert(
 
     Args:
         model: an encoder made by `albert` or a model made by `albert_pretrainer`.
-        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.saving.save_encoder`.
+        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.save_encoder`.
     """
     save_encoder(ALBERT_FILES, model, directory, tokenizer, overwrite)

@@ -12,18 +12,23 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfnlp.checkpoints.encoders.bert_names import BERT_LAYER, LEGACY, bert_embeddings, bert_layers
-from tfnlp.checkpoints.encoders.files import (
+from tfnlp.checkpoints.encoder_files import (
     ConfigNames,
     EncoderFiles,
     TensorNames,
     heads_like_the_encoder,
 )
-from tfnlp.checkpoints.encoders.loading import load_encoder
-from tfnlp.checkpoints.encoders.saving import encoder_tensors, save_encoder
-from tfnlp.checkpoints.heads.files import task_heads
-from tfnlp.checkpoints.mapping import Row
-from tfnlp.checkpoints.name_table import NameTable, torch_names
+from tfnlp.checkpoints.encoders import encoder_tensors, load_encoder, save_encoder
+from tfnlp.checkpoints.heads import task_heads
+from tfnlp.checkpoints.mapping import (
+    BERT_LAYER,
+    LEGACY,
+    NameTable,
+    Row,
+    bert_embeddings,
+    bert_layers,
+    torch_names,
+)
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.wordpiece import WordPieces, vocabulary_lines
 from tfnlp.models import bert, bert_pretrainer
@@ -127,7 +132,7 @@ def load_bert(path: str | os.PathLike, **options: Any) -> Pretrained:
     Args:
         path: a local folder with `bert_config.json` or `config.json` and usually `vocab.txt` or
             `tokenizer.json`, or a weight file in it.
-        options: those of `tfnlp.checkpoints.encoders.loading.load_encoder`, such as `dtype`,
+        options: those of `tfnlp.checkpoints.encoders.load_encoder`, such as `dtype`,
             `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(BERT_FILES, path, **options)

@@ -10,18 +10,15 @@ from typing import Any
 
 import keras
 
-from tfnlp.checkpoints.encoders.bert_names import bert_embeddings
-from tfnlp.checkpoints.encoders.files import (
+from tfnlp.checkpoints.encoder_files import (
     ConfigNames,
     EncoderFiles,
     TensorNames,
     heads_like_the_encoder,
 )
-from tfnlp.checkpoints.encoders.loading import load_encoder
-from tfnlp.checkpoints.encoders.saving import save_encoder
-from tfnlp.checkpoints.heads.files import task_heads
-from tfnlp.checkpoints.mapping import Row
-from tfnlp.checkpoints.name_table import torch_names
+from tfnlp.checkpoints.encoders import load_encoder, save_encoder
+from tfnlp.checkpoints.heads import task_heads
+from tfnlp.checkpoints.mapping import Row, bert_embeddings, torch_names
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.models import distilbert, distilbert_pretrainer
 
@@ -88,7 +85,7 @@ def load_distilbert(path: str | os.PathLike, **options: Any) -> Pretrained:
 
     Args:
         path: a local folder with `config.json` and usually `vocab.txt`, or a weight file in it.
-        options: those of `tfnlp.checkpoints.encoders.loading.load_encoder`, such as `dtype`,
+        options: those of `tfnlp.checkpoints.encoders.load_encoder`, such as `dtype`,
             `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(DISTILBERT_FILES, path, **options)
@@ -105,6 +102,6 @@ def save_distilbert(
     Args:
         model: a model made by `distilbert` or `distilbert_pretrainer`, whose layer norms have the
             epsilon 1e-12, which Hugging Face's classes have fixed.
-        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.saving.save_encoder`.
+        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.save_encoder`.
     """
     save_encoder(DISTILBERT_FILES, model, directory, tokenizer, overwrite)

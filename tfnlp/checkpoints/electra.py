@@ -10,15 +10,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfnlp.checkpoints.encoders.bert_names import BERT_LAYER, bert_embeddings, bert_layers
-from tfnlp.checkpoints.encoders.config import layer_arguments
-from tfnlp.checkpoints.encoders.files import BERT_SIZES, ConfigNames, EncoderFiles, TensorNames
-from tfnlp.checkpoints.encoders.loading import load_encoder
-from tfnlp.checkpoints.encoders.saving import MODEL_FILES, save_encoder
+from tfnlp.checkpoints.encoder_config import layer_arguments
+from tfnlp.checkpoints.encoder_files import BERT_SIZES, ConfigNames, EncoderFiles, TensorNames
+from tfnlp.checkpoints.encoders import MODEL_FILES, load_encoder, save_encoder
 from tfnlp.checkpoints.folders import new_folder
-from tfnlp.checkpoints.heads.files import task_heads
-from tfnlp.checkpoints.mapping import Row
-from tfnlp.checkpoints.name_table import torch_names
+from tfnlp.checkpoints.heads import task_heads
+from tfnlp.checkpoints.mapping import BERT_LAYER, Row, bert_embeddings, bert_layers, torch_names
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.layers import TransformerBlock
 from tfnlp.models import bert_pretrainer, electra, electra_discriminator, electra_pretrainer
@@ -110,7 +107,7 @@ def load_electra(path: str | os.PathLike, **options: Any) -> Pretrained:
 
     Args:
         path: a local folder with `config.json` and usually `vocab.txt`, or a weight file in it.
-        options: those of `tfnlp.checkpoints.encoders.loading.load_encoder`, such as `dtype`,
+        options: those of `tfnlp.checkpoints.encoders.load_encoder`, such as `dtype`,
             `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     loaded = load_encoder(ELECTRA_FILES, path, **options)
@@ -178,7 +175,7 @@ def save_electra(
 
     Args:
         model: an encoder made by `electra`, or a model with its pretraining heads.
-        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.saving.save_encoder`.
+        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.save_encoder`.
     """
     if "replaced" not in model.output:
         save_encoder(ELECTRA_FILES, model, directory, tokenizer, overwrite)

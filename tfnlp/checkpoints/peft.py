@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from tfnlp.checkpoints.encoders.saving import write_model
+from tfnlp.checkpoints.encoders import write_model
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
 from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.formats.tensors import Tensors

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.data.rows import is_text, texts_of
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 
 
@@ -80,22 +81,23 @@ class Pretrained:
             raise ValueError(f"model {self.encoder.name!r} has no tokenizer")
         return self.make_tokenizer()
 
-    def __call__(self, texts: list[str]) -> Any:
+    def __call__(self, texts: Any) -> Any:
         """Return the vectors of strings, as the exported module would.
 
         BERT and GPT compute strings of similar length together.
 
         Args:
-            texts: A list of B strings.
+            texts: A string, or B strings in anything that `tfnlp.pretrain` takes texts in; a
+                `pathlib.Path` is a file of texts.
 
         Returns:
             what the family's module returns: of BERT, GPT and ELMo a dict of outputs (of BERT and
             GPT those at padding are zeros), of word vectors an array `[B, D]`.
 
         Raises:
-            ValueError: if the model has no vectors of strings.
+            ValueError: if the model has no vectors of strings, or for a row that is no text.
         """
-        texts = [texts] if isinstance(texts, str) else list(texts)
+        texts = texts_of(texts, "texts")
         if is_elsewhere():
             return self._in_tensorflow("__call__", texts)
         return self._vectors(texts)
@@ -106,7 +108,7 @@ class Pretrained:
 
     def embed(
         self,
-        texts: str | list[str],
+        texts: Any,
         pooling: str | None = None,
         normalize: bool | None = None,
         layer: int = -1,
@@ -119,7 +121,7 @@ class Pretrained:
         spaces separate.
 
         Args:
-            texts: N strings, or one.
+            texts: N strings, or one, as in `__call__`.
             pooling: "mean", "cls", "max" or "last" of the vectors of tokens, see
                 `tfnlp.layers.SentencePooling`; None: that of a folder of sentence-transformers,
                 else the mean.
@@ -136,15 +138,16 @@ class Pretrained:
             ValueError: for settings that the model does not have, or a family without vectors of
                 texts.
         """
-        if isinstance(texts, str):
+        if is_text(texts):
             return self.embed([texts], pooling, normalize, layer, max_length, progress)[0]
+        texts = texts_of(texts, "texts")
         settings = dict(
             pooling=pooling, normalize=normalize, layer=layer, max_length=max_length,
             progress=progress,
         )  # fmt: skip
         if is_elsewhere():
-            return self._in_tensorflow("embed", list(texts), **settings)
-        return self.family.embedded(self, list(texts), settings)
+            return self._in_tensorflow("embed", texts, **settings)
+        return self.family.embedded(self, texts, settings)
 
     def export(self, directory: str, **settings: Any) -> dict[str, str]:
         """Write SavedModels that need no tfnlp.
@@ -175,14 +178,14 @@ class Pretrained:
         """
         return self.export(directory, **{**settings, "format": format})
 
-    def predict(self, texts: str | list[str] = (), **settings: Any) -> list[Any]:
+    def predict(self, texts: Any = (), **settings: Any) -> list[Any]:
         """Return what `tfnlp predict` prints, as Python values: one for each text.
 
         Args:
-            texts: A string or a list of strings.
+            texts: Strings, or one, as in `__call__`.
             settings: Those of `tfnlp predict` for the family, such as `top` or `max_new_tokens`.
         """
-        texts = [texts] if isinstance(texts, str) else list(texts)
+        texts = texts_of(texts, "texts")
         if is_elsewhere():
             return self._in_tensorflow("predict", texts, **settings)
         return self.family.predicted(self, texts, settings)

@@ -9,19 +9,23 @@ from typing import Any
 
 import keras
 
-from tfnlp.checkpoints.encoders.bert_names import BERT_LAYER, LEGACY, bert_embeddings, bert_layers
-from tfnlp.checkpoints.encoders.files import (
+from tfnlp.checkpoints.encoder_files import (
     BERT_SIZES,
     ConfigNames,
     EncoderFiles,
     TensorNames,
     heads_like_the_encoder,
 )
-from tfnlp.checkpoints.encoders.loading import load_encoder
-from tfnlp.checkpoints.encoders.saving import save_encoder
-from tfnlp.checkpoints.heads.files import task_heads
-from tfnlp.checkpoints.mapping import Row
-from tfnlp.checkpoints.name_table import torch_names
+from tfnlp.checkpoints.encoders import load_encoder, save_encoder
+from tfnlp.checkpoints.heads import task_heads
+from tfnlp.checkpoints.mapping import (
+    BERT_LAYER,
+    LEGACY,
+    Row,
+    bert_embeddings,
+    bert_layers,
+    torch_names,
+)
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.byte_pairs import sentence_byte_pairs
 from tfnlp.models import roberta, roberta_pretrainer
@@ -88,7 +92,7 @@ def load_roberta(path: str | os.PathLike, **options: Any) -> Pretrained:
     Args:
         path: a local folder with `config.json` and usually `vocab.json` and `merges.txt`, or
             `tokenizer.json`; or a weight file in it.
-        options: those of `tfnlp.checkpoints.encoders.loading.load_encoder`, such as `dtype`,
+        options: those of `tfnlp.checkpoints.encoders.load_encoder`, such as `dtype`,
             `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(ROBERTA_FILES, path, **options)
@@ -104,6 +108,6 @@ def save_roberta(
 
     Args:
         model: an encoder made by `roberta` or a model made by `roberta_pretrainer`.
-        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.saving.save_encoder`.
+        directory, tokenizer, overwrite: as in `tfnlp.checkpoints.encoders.save_encoder`.
     """
     save_encoder(ROBERTA_FILES, model, directory, tokenizer, overwrite)

@@ -15,12 +15,16 @@ import gzip
 import os
 from collections.abc import Iterator
 
-from tfnlp.checkpoints.formats.byte_source import ByteSource
 from tfnlp.checkpoints.formats.fasttext_files import is_fasttext, read_fasttext
-from tfnlp.checkpoints.formats.word2vec_files import header_sizes, read_binary, read_text
+from tfnlp.checkpoints.formats.word2vec_files import (
+    ByteSource,
+    header_sizes,
+    read_binary,
+    read_text,
+)
 from tfnlp.files import written_whole
 from tfnlp.text.lines import shown
-from tfnlp.text.words.vectors import WordVectors
+from tfnlp.text.word_vectors import WordVectors
 
 FORMATS = ("word2vec", "word2vec-binary", "fasttext", "glove")  # of `write_word_vectors`
 _HEAD = 1 << 14  # bytes by which a file is recognised

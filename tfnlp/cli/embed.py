@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, config_of
-from tfnlp.families.use_config import EmbedConfig
 from tfnlp.published import is_published
+from tfnlp.settings.use import EmbedSettings
 
 
 def add_to(commands: Any) -> None:
@@ -13,7 +13,7 @@ def add_to(commands: Any) -> None:
     summary = (
         "Write one vector for each text of files; the same command again goes on where it stopped."
     )
-    add_bf16(add_command(commands, "embed", summary, EmbedConfig))
+    add_bf16(add_command(commands, "embed", summary, EmbedSettings))
 
 
 def run(options: argparse.Namespace) -> None:

@@ -5,12 +5,11 @@ import json
 from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, add_options, config_of
-from tfnlp.configs import Config
 from tfnlp.families.precision import check_precision
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import EvaluateConfig, ModelConfig
-from tfnlp.runs.task_config import EvaluateTask
 from tfnlp.runs.task_folder import is_task
+from tfnlp.settings.options import Settings
+from tfnlp.settings.use import EvaluateSettings, EvaluateTask, ModelSettings
 
 _ONLY_TASKS = ("text_columns", "label", "label_columns", "separator", "skip_bad_rows")
 
@@ -20,8 +19,8 @@ def add_to(commands: Any) -> None:
     summary = (
         "Measure a model: on held-out text, translations, labelled examples, or what words mean."
     )
-    parser = add_command(commands, "evaluate", summary, ModelConfig)
-    add_options(parser, EvaluateConfig)
+    parser = add_command(commands, "evaluate", summary, ModelSettings)
+    add_options(parser, EvaluateSettings)
     add_bf16(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -45,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     print(json.dumps(measured.results) if options.json else measured.text)
 
 
-def _evaluate_task(options: argparse.Namespace, config: Config) -> None:
+def _evaluate_task(options: argparse.Namespace, config: Settings) -> None:
     from tfnlp.runs.task_run import TaskRun
 
     takes = ("batch_size", "report", *_ONLY_TASKS)

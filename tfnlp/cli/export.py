@@ -5,15 +5,15 @@ from typing import Any
 
 from tfnlp.cli.options import add_command, add_options, config_of
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import ExportConfig, ModelConfig
 from tfnlp.runs.task_export import TASK_EXPORTS
 from tfnlp.runs.task_folder import is_task
+from tfnlp.settings.use import ExportSettings, ModelSettings
 
 
 def add_to(commands: Any) -> None:
     """Add the sub-command."""
     summary = "Export a BERT or GPT as a pair of SavedModels, any other model as one."
-    add_options(add_command(commands, "export", summary, ModelConfig), ExportConfig)
+    add_options(add_command(commands, "export", summary, ModelSettings), ExportSettings)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
+from tfnlp.settings.tables import TASKS
 
 
 def add_to(commands: Any) -> None:
@@ -22,16 +22,9 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Train each combination of features and seed that is asked for."""
     from tfnlp.runs.finetuning import finetune_task
+    from tfnlp.tasks import TASKS as KINDS
 
-    results, _ = finetune_task(options.task, config_of(options))
-    folder = results["folder"]
-    if options.task == EMBED:
-        print(
-            f"vectors of texts: tfnlp embed --model {folder} --input FILE --output vectors.npy\n"
-            f"measures on other pairs: tfnlp evaluate --model {folder} --pairs FILE"
-        )
-    if options.task == FILL:
-        print(
-            f"fill in masked words with it: tfnlp predict bert --model {folder} 'A [MASK] ...'\n"
-            f"one SavedModel of it: tfnlp export --model {folder} --output DIR --fill"
-        )
+    kind = KINDS[options.task]
+    results, _ = finetune_task(kind, config_of(options))
+    if kind.hint:
+        print(kind.hint.format(folder=results["folder"]))

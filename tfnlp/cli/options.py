@@ -1,4 +1,4 @@
-"""Command-line options from config dataclasses, and configs from parsed options."""
+"""Command-line options from settings, and settings from parsed options."""
 
 import argparse
 import dataclasses
@@ -6,7 +6,7 @@ import re
 import typing
 from typing import Any
 
-from tfnlp.configs import Config, default_of, element_type, is_required
+from tfnlp.settings.options import Settings, default_of, element_type, is_required
 
 
 class FileName(str):
@@ -24,7 +24,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def add_command(
-    commands: Any, name: str, summary: str, config: type[Config] | None = None
+    commands: Any, name: str, summary: str, config: type[Settings] | None = None
 ) -> argparse.ArgumentParser:
     """Add a sub-command with the options of a config; return its parser."""
     parser = commands.add_parser(
@@ -38,7 +38,7 @@ def add_command(
     return parser
 
 
-def add_options(parser: argparse.ArgumentParser, config: type[Config]) -> None:
+def add_options(parser: argparse.ArgumentParser, config: type[Settings]) -> None:
     """Add an option for each field of a config dataclass, under the headings of its groups.
 
     Options that are not given stay out of the namespace: `config_of` tells them from the others.
@@ -114,7 +114,7 @@ def config_of(options: argparse.Namespace) -> Any:
     return options.config_class.make(**given)
 
 
-def with_flags(message: str, config: type[Config] | None) -> str:
+def with_flags(message: str, config: type[Settings] | None) -> str:
     """Return a message in which the arguments in backticks are options of the command."""
     if config is None:
         return message

@@ -6,8 +6,8 @@ from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
 from tfnlp.files import written_whole
-from tfnlp.plan.config import PlanConfig
 from tfnlp.plan.report import report
+from tfnlp.settings.plan import PlanSettings
 
 
 def add_to(commands: Any) -> None:
@@ -15,7 +15,7 @@ def add_to(commands: Any) -> None:
     summary = (
         "Compile a training step for a TPU, without one: its memory, its time, the batch that fits."
     )
-    add_command(commands, "plan", summary, PlanConfig)
+    add_command(commands, "plan", summary, PlanSettings)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -10,11 +10,9 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.precision import check_precision
 from tfnlp.families.preparation import write_lines
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import SearchConfig
 from tfnlp.runs.finetune_examples import say, shown_source
-from tfnlp.runs.task_config import PredictTask
-from tfnlp.runs.task_examples import examples_of_texts, shown, takes, texts_of
 from tfnlp.runs.task_folder import is_task
+from tfnlp.settings.use import PredictTask, SearchSettings
 
 _TASK, _SEARCH = "task", "search"
 
@@ -32,7 +30,7 @@ def add_to(commands: Any) -> None:
         add_bf16(add_command(models, name, prediction.summary, prediction.config))
     summary = "Labels, scores, tags or answers of a fine-tuned model."
     add_bf16(add_command(models, _TASK, summary, PredictTask))
-    add_command(models, _SEARCH, "Texts of an index by their meaning.", SearchConfig)
+    add_command(models, _SEARCH, "Texts of an index by their meaning.", SearchSettings)
 
 
 def _predictions() -> dict[str, Any]:
@@ -69,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
         print(piece, end="", flush=True)
 
 
-def _search(config: SearchConfig) -> None:
+def _search(config: SearchSettings) -> None:
     from tfnlp.runs.search_index import Index, is_index
 
     if not is_index(config.index):
@@ -103,7 +101,7 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
     else:
         examples = _examples_of_texts(loaded, config)
         source = "texts" if config.text else "standard input"
-    spec = loaded.task_model.spec
+    task = loaded.task_model.task
     predictions = loaded.predictions(examples, config.batch_size, source)
     lines = (json.dumps(p, ensure_ascii=False) for p in predictions)
     if config.output:
@@ -111,7 +109,7 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
         print(f"{len(examples):,} predictions: {config.output}")
         return
     if not (config.json or config.input):
-        lines = (shown(spec, e, p) for e, p in zip(examples, predictions, strict=True))
+        lines = (task.shown(e, p) for e, p in zip(examples, predictions, strict=True))
     for line in lines:
         print(line)
 
@@ -126,15 +124,15 @@ def _examples_of_texts(loaded: Any, config: PredictTask) -> list[Any]:
             empty = len(lines) - len(rows)
             say("standard input", f"{empty:,} of {len(lines):,} lines are empty and were left out")
         loaded.suit_texts(len(rows[0]))
-        return examples_of_texts(loaded.task_model.spec, rows)
-    if loaded.task == "choose":
+        return loaded.task_model.task.examples_of(rows)
+    if loaded.task_model.task.sequences > 1:  # all texts are of one example
         loaded.suit_texts(len(config.text))
-    spec = loaded.task_model.spec
-    count = texts_of(spec)
+    task = loaded.task_model.task
+    count = task.count_of_texts
     if len(config.text) % count:
         raise ValueError(
-            f"got {len(config.text)} texts; {spec.task} takes {takes(spec)}, {count} for each "
+            f"got {len(config.text)} texts; {task.name} takes {task.takes}, {count} for each "
             "example"
         )
     rows = [config.text[i : i + count] for i in range(0, len(config.text), count)]
-    return examples_of_texts(spec, rows)
+    return task.examples_of(rows)

@@ -6,6 +6,7 @@ from typing import Any
 from tfnlp.cli.options import add_command, config_of
 from tfnlp.families import FAMILIES
 from tfnlp.runs.pretraining import train_family
+from tfnlp.settings import tables
 
 
 def add_to(commands: Any) -> None:
@@ -14,8 +15,8 @@ def add_to(commands: Any) -> None:
         commands, "pretrain", "Pretrain a model on raw text, or train one to translate."
     )
     models = parser.add_subparsers(dest="family", required=True, metavar="MODEL")
-    for name, family in FAMILIES.items():
-        add_command(models, name, family.summary, family.config)
+    for name, (settings, summary) in tables.FAMILIES.items():
+        add_command(models, name, summary, settings)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.serving.config import ServeConfig
 from tfnlp.serving.server import serve
+from tfnlp.settings.serve import ServeSettings
 
 
 def add_to(commands: Any) -> None:
@@ -13,7 +13,7 @@ def add_to(commands: Any) -> None:
     summary = (
         "Serve an exported module: a page to try it out, and JSON over HTTP. Needs the extra serve."
     )
-    add_command(commands, "serve", summary, ServeConfig)
+    add_command(commands, "serve", summary, ServeSettings)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,35 +1,21 @@
 """`tfnlp vocab`: build a WordPiece vocabulary from text."""
 
 import argparse
-import dataclasses
 import os
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.configs import Config, option
-from tfnlp.families.config import LAYOUT_HELP, LAYOUTS, TEXT_HELP
-
-
-@dataclasses.dataclass(kw_only=True)
-class VocabConfig(Config):
-    """Arguments of `tfnlp vocab`."""
-
-    text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE")
-    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
-    output: str = option(help="vocabulary file to write", metavar="FILE")
-    size: int = option(8000, "number of tokens", at_least=1)
-    cased: bool = option(False, "keep case and accents")
-    min_frequency: int = option(2, "rarer pairs aren't merged", at_least=1)
+from tfnlp.settings.vocab import VocabSettings
 
 
 def add_to(commands: Any) -> None:
     """Add the sub-command."""
-    add_command(commands, "vocab", "Build a WordPiece vocabulary from text.", VocabConfig)
+    add_command(commands, "vocab", "Build a WordPiece vocabulary from text.", VocabSettings)
 
 
 def run(options: argparse.Namespace) -> None:
     """Read the corpus, train the vocabulary, write it whole or not at all."""
-    from tfnlp.data import read_documents
+    from tfnlp.data import documents_of
     from tfnlp.text import train_wordpiece, write_vocabulary
 
     config = config_of(options)
@@ -38,7 +24,7 @@ def run(options: argparse.Namespace) -> None:
         raise FileNotFoundError(f"`output` {config.output}: the folder {folder} does not exist")
     if os.path.isdir(config.output):
         raise IsADirectoryError(f"`output` {config.output} is a folder; give a file to write")
-    sentences = (s for d in read_documents(config.text, config.layout) for s in d)
+    sentences = (s for d in documents_of(config.text, config.layout) for s in d)
     tokens = train_wordpiece(
         sentences, config.size, lowercase=not config.cased, min_frequency=config.min_frequency
     )

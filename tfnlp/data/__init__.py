@@ -1,13 +1,12 @@
 """Files, TFDS data sets and Python objects to `tf.data` batches."""
 
-from tfnlp.data.corpus.cooccurrence import Cooccurrences
+from tfnlp.data.corpus.cooccurrence import CooccurrenceBatches, Cooccurrences
 from tfnlp.data.corpus.documents import read_documents, split_documents
-from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
 from tfnlp.data.corpus.parallel_text import ParallelText, read_parallel, translation_batches
 from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
+from tfnlp.data.corpus.word_corpus import LanguageModelCorpus, WordCorpus, frequent_words
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.packed_batches import PackedTaskBatches
@@ -19,17 +18,14 @@ from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
-from tfnlp.data.pretraining.cell_batches import CooccurrenceBatches
-from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
-from tfnlp.data.pretraining.masked_documents import MaskedDocuments
-from tfnlp.data.pretraining.masked_windows import MaskedWindows
-from tfnlp.data.pretraining.ngrams import Ngrams
-from tfnlp.data.pretraining.packed_documents import PackedDocuments
-from tfnlp.data.pretraining.packing import masked_positions
+from tfnlp.data.pretraining.lm_batches import LanguageModelWindows, Ngrams
+from tfnlp.data.pretraining.masked_rows import masked_positions
+from tfnlp.data.pretraining.masked_windows import MaskedDocuments, MaskedWindows
 from tfnlp.data.pretraining.sentence_pairs import PackedPairs, SentencePairs
-from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
+from tfnlp.data.pretraining.token_stream import PackedDocuments, TokenWindows, token_stream
 from tfnlp.data.pretraining.word_blocks import WordBlocks
-from tfnlp.data.shards.batches import MaskedWindowShards, PairShards, WindowShards
+from tfnlp.data.rows import rows_of, texts_of
+from tfnlp.data.shards.reading import MaskedWindowShards, PairShards, WindowShards
 
 __all__ = [
     "CooccurrenceBatches",
@@ -69,8 +65,10 @@ __all__ = [
     "read_parallel",
     "read_similarities",
     "read_task",
+    "rows_of",
     "split_documents",
     "split_sentences",
+    "texts_of",
     "token_batches",
     "token_stream",
     "translation_batches",

@@ -74,7 +74,7 @@ def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
 
 
 def adaptation_asked(config: Any) -> Adaptation:
-    """Return what a `FinetuneConfig` asks for."""
+    """Return what a `FinetuneSettings` asks for."""
     if config.lora is None:
         for name in ("lora_matrices", "lora_alpha", "lora_dropout"):
             if name in config.given:

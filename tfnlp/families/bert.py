@@ -1,21 +1,16 @@
 """BERT (Devlin et al. 2019) as a family."""
 
-import dataclasses
 import functools
 import sys
 from typing import Any
 
-from tfnlp.configs import option, redefine
 from tfnlp.families import defaults, encoders
-from tfnlp.families.config import CHANGED_SIZES, PACK_PAIRS, CasedEncoderConfig
 from tfnlp.families.masked_text import MaskedText, head_arguments
 from tfnlp.families.masks import mask_prediction
 from tfnlp.families.plans import masked_plan
 from tfnlp.families.subwords import WORDPIECE
+from tfnlp.settings.bert import SIZES, BertSettings
 
-SIZES = {
-    name: f"BERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
-}
 _MOSTLY_RANDOM = 0.75  # share of random pairs; half are random where documents have sentences
 
 
@@ -42,53 +37,7 @@ BERT_TEXT = MaskedText(
 )
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    pack={"help": PACK_PAIRS}, optimizer="bert_adamw", warmup=0.1, weight_decay=0.01, clip_norm=1.0,
-)  # fmt: skip
-class BertConfig(CasedEncoderConfig):
-    """Masked LM and next sentence.
-
-    The paper: batches of 256, 1e-4 at its peak, 10,000 of 1,000,000 steps of warm-up (A.2).
-    """
-
-    size: str = option("tiny", "published size", choices=tuple(SIZES), group="model")
-
-
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    text={
-        "default": dataclasses.MISSING, "flag": "--train",
-        "help": "text to learn from, given like --input of `tfnlp pretrain`",
-    },
-    valid={"flag": "--dev"},
-    start={
-        "default": dataclasses.MISSING, "flag": "--model", "help": "a BERT with its masked-LM head",
-    },
-    held_out={"help": "without --dev: share of --train held out"},
-    seq_length={
-        "default": None,
-        "help": "tokens a training sequence (default: 128, or the model's positions if fewer)",
-    },
-    epochs=10, learning_rate={
-        "default": None, "help": "peak learning rate (default: 1e-4; of models smaller than "
-        "12 layers x 768 in proportion more, up to 3e-4)",
-    },
-    warmup=0.06,
-    **{name: {"hidden": True} for name in (
-        "vocab", "vocab_size", "cased", "examples", "size", "max_positions", "initializer_range",
-        *CHANGED_SIZES,
-    )},
-)  # fmt: skip
-class FillConfig(BertConfig):
-    """Go on with the masked LM of a BERT on other text.
-
-    The numbers are those of Gururangan et al. 2020 ("Don't stop pretraining", appendix): AdamW,
-    1e-4 at its peak, a warm-up of 6 %, decay 0.01.
-    """
-
-
-def settle(config: BertConfig, before: Any) -> BertConfig:
+def settle(config: BertSettings, before: Any) -> BertSettings:
     """Return the config with a length and a rate that suit the model to go on from."""
     changes = {}
     if config.seq_length is None:
@@ -112,8 +61,7 @@ BERT = encoders.encoder_family(
     "bert",
     BERT_TEXT,
     title="a BERT",
-    summary="Pretrain a BERT: masked LM and next sentence.",
-    config=BertConfig,
+    config=BertSettings,
     sizes=SIZES,
     settle=settle,
     recognise=recognise,

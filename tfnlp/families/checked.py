@@ -10,9 +10,9 @@ import typing
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
-from tfnlp.configs import element_type
-from tfnlp.families.config import MOST_LAYERS
 from tfnlp.files import folder_size
+from tfnlp.settings.options import element_type
+from tfnlp.settings.sizes import MOST_LAYERS
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
@@ -151,13 +151,11 @@ def _named_choices() -> dict[str, Collection[str]]:
     from tfnlp.layers.activations import ACTIVATIONS
     from tfnlp.layers.attention_scores import ATTENTIONS
     from tfnlp.layers.sentence_pooling import POOLINGS
-    from tfnlp.tasks.task_spec import TASKS
 
     return {
         "activation": ACTIVATIONS,
         "attention": ATTENTIONS,
         "pooling": POOLINGS,
-        "task": TASKS,
         "architecture": ("skipgram", "cbow"),
         "loss": ("negative", "softmax", "hierarchical", "nce"),
     }

@@ -1,29 +1,10 @@
 """Texts that a loaded GPT continues: what `tfnlp predict gpt` does."""
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from tfnlp.configs import option
 from tfnlp.families.family import Prediction
-from tfnlp.families.use_config import ModelConfig
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictGPT(ModelConfig):
-    """Arguments of `tfnlp predict gpt`."""
-
-    text: list[str] = option(
-        [], "texts to continue; none: a text a line from stdin", positional=True, metavar="prompt"
-    )
-    max_new_tokens: int = option(100, "tokens to add at most", at_least=1)
-    temperature: float = option(0.8, "0: always the most probable token")
-    top_k: int = option(0, "draw from so many tokens; 0: all")
-    top_p: float = option(0.95, "draw from the fewest with this probability")
-    beams: int | None = option(None, "search with so many beams in place of drawing", at_least=1)
-    samples: int = option(1, "continuations a prompt", at_least=1)
-    seed: int = option(0, "of the first continuation")
-    bf16: bool = option(False, "weights in bfloat16")
+from tfnlp.settings.gpt import PredictGPT
 
 
 def check_prompts(config: PredictGPT) -> None:

@@ -1,12 +1,9 @@
 """Text of models with one vector for each frequent word: words, counts and numbered sentences."""
 
-import dataclasses
 import os
 import sys
 from typing import Any
 
-from tfnlp.configs import option
-from tfnlp.families.config import WordTextConfig
 from tfnlp.families.preparation import (
     Documents,
     changed,
@@ -17,18 +14,12 @@ from tfnlp.families.preparation import (
     tokenized_once,
     write_lines,
 )
+from tfnlp.settings.text import CountedTextSettings
 
 COUNTS = "counts.txt"  # beside the vocabulary: how often each word is in the training text
 
 
-@dataclasses.dataclass(kw_only=True)
-class CountedTextConfig(WordTextConfig):
-    """The text of models of frequent words, which leave all others out."""
-
-    lowercase: bool = option(False, "lower-case the text", group="text", record="text")
-
-
-def read_corpora(config: CountedTextConfig) -> tuple[list[str], Any, Any]:
+def read_corpora(config: CountedTextSettings) -> tuple[list[str], Any, Any]:
     """Return the words of a run, and its training and held-out text as `WordCorpus`."""
     train, valid = (_prepared(part, config) for part in documents(config))
     words = _vocabulary(config, train)
@@ -46,12 +37,12 @@ def _corpus(documents: Documents, words: list[str]) -> Any:
     )
 
 
-def _prepared(documents: Documents, config: CountedTextConfig) -> Documents:
+def _prepared(documents: Documents, config: CountedTextSettings) -> Documents:
     documents = tokenized(documents, config.tokenize)
     return changed(documents, str.lower) if config.lowercase else documents
 
 
-def _vocabulary(config: CountedTextConfig, documents: Documents) -> list[str]:
+def _vocabulary(config: CountedTextSettings, documents: Documents) -> list[str]:
     from tfnlp.data import frequent_words
 
     def learn() -> list[str]:

@@ -7,10 +7,11 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-from tfnlp.families.config import CHANGED_SIZES, check_length, transformer_sizes
 from tfnlp.families.masked_text import MaskedText, head_arguments, sizes_of_config
 from tfnlp.families.preparation import Preparation, same_folder
+from tfnlp.families.starts import check_length, transformer_sizes
 from tfnlp.families.subwords import WORDPIECE
+from tfnlp.settings.sizes import CHANGED_SIZES
 
 # Arguments that only say what is learnt from a teacher.
 OF_TEACHER = (

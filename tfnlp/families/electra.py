@@ -5,44 +5,18 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tfnlp.configs import option, redefine
 from tfnlp.families import encoders, fitting
-from tfnlp.families.config import PACK_PAIRS, CasedEncoderConfig, refuse_with_start
 from tfnlp.families.family import Measured
 from tfnlp.families.masked_text import MaskedText
 from tfnlp.families.plans import masked_plan
 from tfnlp.families.preparation import Preparation
 from tfnlp.families.replaced import ELECTRA_PREDICTION, discriminator
+from tfnlp.families.starts import refuse_with_start
 from tfnlp.families.subwords import WORDPIECE
-from tfnlp.families.use_config import EvaluateConfig, ExportConfig
+from tfnlp.settings.electra import SIZES, ElectraSettings
+from tfnlp.settings.use import EvaluateSettings, ExportSettings
 
-SIZES = {name: f"ELECTRA_{name.upper()}" for name in ("tiny", "mini", "small", "base", "large")}
 GENERATOR_SIZES = {"base": 1 / 3}  # of other sizes 1/4: the paper, table 6
-
-
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    pack={"help": PACK_PAIRS}, optimizer="bert_adamw", warmup=0.1, weight_decay=0.01, clip_norm=1.0,
-)  # fmt: skip
-class ElectraConfig(CasedEncoderConfig):
-    """A generator that fills masks and a discriminator that tells its tokens from the text's.
-
-    Rate, decay and clipping are those of the released code for the small size, which has batches
-    of 128 and 10,000 of 1,000,000 steps of warm-up.
-    """
-
-    size: str = option(
-        "tiny", "size (small, base and large: the published ones)", choices=tuple(SIZES),
-        group="model",
-    )  # fmt: skip
-    generator_size: float | None = option(
-        None, "the generator's width as a share of the discriminator's (default: 1/4, base 1/3)",
-        above=0, at_most=1, group="model",
-    )  # fmt: skip
-    discriminator_weight: float = option(
-        50.0, "of the discriminator's loss beside the generator's", above=0, group="training",
-        record="training",
-    )  # fmt: skip
 
 
 def _heads(config: Any, before: Any, batches: Any) -> dict[str, Any]:
@@ -88,7 +62,7 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     return dataclasses.replace(ELECTRA_TEXT, objective=task).prepare(config, before, strategy)
 
 
-def start(config: ElectraConfig) -> Any:
+def start(config: ElectraSettings) -> Any:
     """Return the ELECTRA that `config.start` names, or None."""
     if config.start is not None:
         refuse_with_start(config, ("generator_size",), "can't be changed with `start`")
@@ -107,7 +81,7 @@ def read(path: str, dtype: str | None = None) -> Any:
     return checkpoints.load_electra(path, dtype=dtype)
 
 
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """Return losses and accuracies of the pretraining heads on held-out text."""
     outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
     if "discriminator_logits" in outputs and "mlm_logits" not in outputs:
@@ -117,17 +91,17 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     task = None
     if "replaced" in outputs:
         trained = {} if loaded.run is None else loaded.run.get("training", {})
-        weight = trained.get("discriminator_weight", ElectraConfig.discriminator_weight)
+        weight = trained.get("discriminator_weight", ElectraSettings.discriminator_weight)
         task = functools.partial(objective, weight=weight)
     return encoders.evaluate(ELECTRA_TEXT.batches, loaded, config, task)
 
 
-def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
+def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
     """Write `encoder` and `preprocessor`, or the files of other libraries."""
     if config.format == "sentence-transformers":  # the encoder without heads
         return encoders.export(functools.partial(encoders.save, "electra"), loaded, config)
 
-    def save(_: Any, config: ExportConfig) -> None:
+    def save(_: Any, config: ExportSettings) -> None:
         from tfnlp import checkpoints
 
         model = loaded.pretrainer or loaded.encoder
@@ -151,8 +125,7 @@ ELECTRA = encoders.encoder_family(
     "electra",
     ELECTRA_TEXT,
     title="an ELECTRA",
-    summary="Pretrain an ELECTRA: a small generator replaces tokens, the encoder finds them.",
-    config=ElectraConfig,
+    config=ElectraSettings,
     sizes=SIZES,
     start=start,
     prepare=prepare,

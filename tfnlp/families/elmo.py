@@ -1,86 +1,24 @@
 """ELMo (Peters et al. 2018) as a family."""
 
-import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
 
-from tfnlp.configs import option, redefine
 from tfnlp.families import fitting
 from tfnlp.families.checked import stated
-from tfnlp.families.config import (
-    MOST_LAYERS,
-    RematConfig,
-    StartConfig,
-    TrainingConfig,
-    WordTextConfig,
-    model_to_go_on_from,
-    refuse_with_start,
-)
 from tfnlp.families.elmo_text import held_out_windows, perplexities, prepare, word_measures
+from tfnlp.families.export_checks import check_format, chosen, only_savedmodel
 from tfnlp.families.family import Family, Fitting, Measured
 from tfnlp.families.neighbours import ELMO_PREDICTION
 from tfnlp.families.plans import ELMO_PLAN
 from tfnlp.families.preparation import tokenized
 from tfnlp.families.sentences import of_words
-from tfnlp.families.use_config import (
-    EvaluateConfig,
-    ExportConfig,
-    check_format,
-    chosen,
-    only_savedmodel,
-)
-
-SIZES = {name: f"ELMO_{name.upper()}" for name in ("mini", "small", "medium", "original")}
-CHANGED_SIZES = ("num_layers", "units", "projection_size", "num_highway")
-RESETS = ("never", "document", "sentence")
+from tfnlp.families.starts import model_to_go_on_from, refuse_with_start
+from tfnlp.settings.elmo import CHANGED_SIZES, RESETS, SIZES, ElmoSettings
+from tfnlp.settings.use import EvaluateSettings, ExportSettings
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    batch_size=128, learning_rate=0.2, warmup=0.0, schedule="constant", optimizer="adagrad",
-    weight_decay=0.0, clip_norm=10.0,
-)  # fmt: skip
-class ElmoConfig(TrainingConfig, RematConfig, StartConfig, WordTextConfig):
-    """The next and the previous word; the recipe of bilm-tf."""
-
-    size: str = option(
-        "small", "published size, or mini: a fortieth of the original's work, for a CPU",
-        choices=tuple(SIZES), group="model",
-    )  # fmt: skip
-    num_layers: int | None = option(
-        None,
-        "LSTM layers a direction, instead of the size's",
-        at_least=1,
-        at_most=MOST_LAYERS,
-        group="model",
-    )
-    units: int | None = option(None, "LSTM cells, instead of the size's", at_least=1, group="model")
-    projection_size: int | None = option(
-        None, "width of word vectors and LSTM outputs, instead of the size's",
-        at_least=1, group="model",
-    )  # fmt: skip
-    num_highway: int | None = option(
-        None,
-        "highway layers, instead of the size's",
-        at_least=0,
-        at_most=MOST_LAYERS,
-        group="model",
-    )
-    dropout: float = option(0.1, "dropout rate", at_least=0, below=1, group="model")
-    samples: int = option(
-        8192, "words in the sampled softmax; 0: all, always", at_least=0, group="model"
-    )
-    window: int = option(
-        20, "words of back-propagation", at_least=1, group="text", record="training"
-    )
-    reset: str = option(
-        "never", "where the LSTM state, which goes on from window to window, is zeroed",
-        choices=RESETS, group="text", record="training",
-    )  # fmt: skip
-
-
-def start(config: ElmoConfig) -> Any:
+def start(config: ElmoSettings) -> Any:
     """Return the ELMo that `config.start` names, or None."""
     before = model_to_go_on_from(config, "elmo", CHANGED_SIZES)
     if before is not None and before.words is not None:
@@ -120,7 +58,7 @@ def saved(path: str) -> Any:
     return Pretrained(None, None, {})
 
 
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """Return the perplexities of a run over all tokens of a text, with the full softmax."""
     from tfnlp import training
     from tfnlp.data import LanguageModelCorpus
@@ -186,7 +124,7 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     return of_words(states, first[name].shape[-1], settings, "an ELMo")
 
 
-def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
+def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
     """Write a module, or the files of bilm-tf and AllenNLP."""
     from tfnlp import checkpoints, hub
 
@@ -204,8 +142,7 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
 ELMO = Family(
     name="elmo",
     title="an ELMo",
-    summary="Pretrain an ELMo: a bidirectional language model over characters.",
-    config=ElmoConfig,
+    config=ElmoSettings,
     sizes=SIZES,
     sections={
         "arguments": ("elmo", frozenset({"name", "dtype"})),

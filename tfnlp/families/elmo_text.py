@@ -105,7 +105,7 @@ def held_out_windows(corpus: Any, batch_size: int, window: int, reset: str, repl
 
 def _sizes(config: Any, before: Any) -> dict[str, Any]:
     from tfnlp import models
-    from tfnlp.families.elmo import CHANGED_SIZES, SIZES
+    from tfnlp.settings.elmo import CHANGED_SIZES, SIZES
 
     if before is not None:
         return {**before.config, "dropout": config.dropout}

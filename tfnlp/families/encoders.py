@@ -11,12 +11,7 @@ from typing import Any
 
 from tfnlp.families import fitting
 from tfnlp.families.checked import text_flag
-from tfnlp.families.config import CHANGED_SIZES, model_to_go_on_from
-from tfnlp.families.examples_config import (
-    CasedExamplesConfig,
-    ExamplesConfig,
-    PairExamplesConfig,
-)
+from tfnlp.families.export_checks import check_format, chosen, only_savedmodel
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.masked_text import MaskedText, sizes_of_config
 from tfnlp.families.packing import packed_pretrainer, was_packed
@@ -28,15 +23,12 @@ from tfnlp.families.sentences import (
     settings_to_save,
     vector_graphs,
 )
+from tfnlp.families.starts import model_to_go_on_from
 from tfnlp.families.strings import string_vectors
 from tfnlp.families.subwords import WORDPIECE, Subwords
-from tfnlp.families.use_config import (
-    EvaluateConfig,
-    ExportConfig,
-    check_format,
-    chosen,
-    only_savedmodel,
-)
+from tfnlp.settings.examples import CasedExamplesSettings, ExamplesSettings, PairExamplesSettings
+from tfnlp.settings.sizes import CHANGED_SIZES
+from tfnlp.settings.use import EvaluateSettings, ExportSettings
 
 _ROWS = {  # of examples, by `MaskedText.second`
     None: "windows of sentences",
@@ -54,9 +46,9 @@ EXPORTS = (
 def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
     """Return the record of an encoder."""
     if text.second is not None:
-        examples_config = PairExamplesConfig
+        examples_config = PairExamplesSettings
     else:
-        examples_config = CasedExamplesConfig if text.subwords.cased else ExamplesConfig
+        examples_config = CasedExamplesSettings if text.subwords.cased else ExamplesSettings
     summary = f"{_ROWS[text.second]}; masks are drawn when they are read"
     shared = {
         "checkpoints": f"config.json beside Hugging Face's weights of {own['title']}",
@@ -107,7 +99,7 @@ def _files(name: str) -> Any:
 def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
     """Return the encoder's arguments: see `MaskedText.sizes`."""
     from tfnlp import models
-    from tfnlp.checkpoints.encoders.config import config_of
+    from tfnlp.checkpoints.encoder_config import config_of
 
     published = getattr(models, f"{name.upper()}_{config.size.upper()}")
     old = None if before is None else config_of(_files(name), before.encoder)
@@ -116,7 +108,7 @@ def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
 
 def read(name: str, path: str, dtype: str | None = None) -> Any:
     """Return the `Pretrained` of published files: see `Family.read`."""
-    from tfnlp.checkpoints.encoders.loading import load_encoder
+    from tfnlp.checkpoints.encoders import load_encoder
 
     return load_encoder(_files(name), path, dtype=dtype)
 
@@ -153,7 +145,7 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
 def evaluate(
     batches: Callable[..., Any],
     loaded: Any,
-    config: EvaluateConfig,
+    config: EvaluateSettings,
     objective: Callable[[Any], Any] | None = None,
 ) -> Measured:
     """Return the losses and accuracies of the pretraining heads on held-out text.
@@ -204,9 +196,9 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     return of_tokens(loaded.encoder, fitting.bert_reader(loaded), loaded, settings)
 
 
-def save(name: str, loaded: Any, config: ExportConfig) -> None:
+def save(name: str, loaded: Any, config: ExportSettings) -> None:
     """Write Hugging Face's files, or the encoder and its pooling for sentence-transformers."""
-    from tfnlp.checkpoints.encoders.saving import save_encoder
+    from tfnlp.checkpoints.encoders import save_encoder
 
     model, sentences = loaded.pretrainer or loaded.encoder, None
     tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
@@ -219,7 +211,7 @@ def save(name: str, loaded: Any, config: ExportConfig) -> None:
 
 def task_files(name: str) -> Any:
     """Return how fine-tuned checkpoints of the family `name` are read and written."""
-    from tfnlp.checkpoints.heads.encoders import encoder_task_files
+    from tfnlp.checkpoints.encoder_tasks import encoder_task_files
 
     return encoder_task_files(_files(name))
 
@@ -230,7 +222,7 @@ def write_tokenizer(name: str, folder: str, reader: Any, arguments: dict[str, An
 
 
 def export(
-    save: Callable[[Any, ExportConfig], None], loaded: Any, config: ExportConfig
+    save: Callable[[Any, ExportSettings], None], loaded: Any, config: ExportSettings
 ) -> dict[str, str]:
     """Write `encoder` and `preprocessor`, one module that fills masks, or what `save` writes."""
     from tfnlp import hub

@@ -80,7 +80,7 @@ def training_documents(config: Any, paragraphs: bool) -> Iterator[list[str]]:
 def gpt_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
     """Return the vocabulary, the settings and the recipe of windows of text."""
     from tfnlp.data.numbered import check_seed
-    from tfnlp.data.shards.recipes import WindowRecipe
+    from tfnlp.data.shards.windows import WindowRecipe
     from tfnlp.text import gpt_tokenizer, read_bpe
 
     check_seed(config.seed)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tfnlp.cards import card_of_export
-from tfnlp.configs import Config
 from tfnlp.families.cards import card_of
 from tfnlp.families.sentence_measures import measured_on_pairs
 from tfnlp.families.sentences import embedded, pooled_of
-from tfnlp.families.use_config import EvaluateConfig, ExportConfig
+from tfnlp.settings.options import Settings
+from tfnlp.settings.use import EvaluateSettings, ExportSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Fitting:
     both_orders: bool = False  # similarity reads both orders of the two texts
     word_embeddings: bool = False  # a task has embeddings of its own for whole words
     sentence_reader: Callable[..., Any] | None = None  # of texts for their vectors; None: `reader`
-    # The `tfnlp.checkpoints.heads.files.TaskFiles` of Hugging Face's fine-tuned checkpoints.
+    # The `tfnlp.checkpoints.heads.TaskFiles` of Hugging Face's fine-tuned checkpoints.
     task_files: Callable[[], Any] | None = None
     # (folder, reader, arguments of the encoder): writes `tokenizer.json` and the like.
     write_tokenizer: Callable[..., None] | None = None
@@ -50,7 +50,7 @@ class Prediction:
 
     name: str  # the sub-command of `tfnlp predict`
     summary: str  # for `--help`
-    config: type[Config]
+    config: type[Settings]
     predict: Callable[..., list[Any]]  # of (pretrained, config)
     lines: Callable[..., Iterator[str]]  # the same, to pieces of text to print
     check: Callable[..., None] = lambda config: None  # before anything is loaded
@@ -78,7 +78,7 @@ class Examples:
     """
 
     summary: str  # for `--help`
-    config: type[Config]
+    config: type[Settings]
     make: Callable[..., tuple[Any, dict[str, Any], Any]]
 
 
@@ -107,8 +107,7 @@ class Family:
 
     name: str  # in commands and in `config.json`
     title: str  # in sentences, with an article
-    summary: str  # for `tfnlp pretrain --help`
-    config: type[Config]  # of pretraining; its defaults are the recipe
+    config: type[Settings]  # of pretraining; its defaults are the recipe
     sizes: Mapping[str, str]  # published ones to the names of their constants in `tfnlp.models`
     # Sections of a run's `config.json` that become arguments, to the name of the function in
     # `tfnlp.models` which takes them and the names left out.
@@ -164,7 +163,7 @@ class Family:
 
     def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
         """Write a model of this family with the settings that it takes."""
-        config = ExportConfig.make(output=str(directory), **settings)
+        config = ExportSettings.make(output=str(directory), **settings)
         self.check_takes(config, (*self.exports, "output", "overwrite"), "exports", loaded.path)
         self.check_weights(loaded)
         with card_of_export(card_of(loaded)):
@@ -174,7 +173,7 @@ class Family:
         """Measure a model of this family with the settings that it takes, filled with defaults."""
         self.check_weights(loaded)
         given = settings if text is None else {**settings, "text": text}
-        config = EvaluateConfig.make(**given)
+        config = EvaluateSettings.make(**given)
         if config.pairs is not None:
             return measured_on_pairs(loaded, config)
         self.check_takes(config, (*self.evaluation, "layout"), "evaluation", loaded.path)
@@ -184,7 +183,7 @@ class Family:
             if getattr(config, name) is None and value is not None
         }
         for name in self.needs:
-            if not any(getattr(config, one) for one in name.split("|")):
+            if all(getattr(config, one) is None for one in name.split("|")):
                 asked = f"`{name.replace('|', '` or `')}`"
                 raise ValueError(f"{loaded.path} is {self.title}; give {asked} to measure it on")
         return self.evaluate(loaded, config.replace(**defaults))
@@ -219,7 +218,7 @@ class Family:
             )
 
     def check_takes(
-        self, config: Config, names: tuple[str, ...], kind: str, path: str | None
+        self, config: Settings, names: tuple[str, ...], kind: str, path: str | None
     ) -> None:
         """Refuse arguments that only other families take."""
         from tfnlp.families import FAMILIES

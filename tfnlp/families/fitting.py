@@ -17,7 +17,7 @@ WHOLE = Adaptation()  # all weights are trained
 def max_positions(backbone: Pretrained) -> int | None:
     """Return the longest sequence that a backbone reads, None if it does not say."""
     if backbone.saved and backbone.encoder is not None:
-        from tfnlp.hub.loading.encoder import max_positions as positions_of
+        from tfnlp.hub.loading.encoders import max_positions as positions_of
 
         return positions_of(backbone.encoder.get_layer("saved_model"))
     return backbone.config.get("max_positions")

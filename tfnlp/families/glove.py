@@ -1,52 +1,18 @@
 """GloVe (Pennington, Socher & Manning 2014) as a family."""
 
-import dataclasses
 import os
 from typing import Any
 
-from tfnlp.configs import option, redefine
-from tfnlp.families.config import TrainingConfig
-from tfnlp.families.counted_words import (
-    COUNTS,
-    CountedTextConfig,
-    read_corpora,
-    read_counts,
-    read_words,
-)
+from tfnlp.families.counted_words import COUNTS, read_corpora, read_counts, read_words
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
 from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
+from tfnlp.settings.glove import GloVeSettings
 
 _COMMON = 5.0  # X_ij from which a pair of the held-out text counts
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    epochs=25, batch_size=4096, learning_rate=0.3, warmup=0.0, schedule="constant",
-    optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
-)  # fmt: skip
-class GloVeConfig(TrainingConfig, CountedTextConfig):
-    """One vector a word, from how often it is near each other word."""
-
-    dimension: int = option(100, "numbers in a vector", at_least=1, group="model")
-    x_max: float = option(
-        100.0, "count from which all pairs of words weigh the same; large texts need more",
-        above=0, group="model",
-    )  # fmt: skip
-    alpha: float = option(
-        0.75, "exponent of the weights of pairs that are rarer", at_least=0, group="model"
-    )
-    window: int = option(
-        10, "words on either side; a pair d words apart counts 1/d",
-        at_least=1, group="text", record="training",
-    )  # fmt: skip
-    left_only: bool = option(
-        False, "count only words before a word, not those after it",
-        group="text", record="training",
-    )  # fmt: skip
-
-
-def prepare(config: GloVeConfig, before: Any, strategy: Any) -> Preparation:
+def prepare(config: GloVeSettings, before: Any, strategy: Any) -> Preparation:
     """Return what GloVe's training needs: the co-occurrence matrix, and the loss of its cells."""
     from tfnlp.data import CooccurrenceBatches
     from tfnlp.data.corpus.arrays import int32_checksum
@@ -119,8 +85,7 @@ def finish(loaded: Any, path: str) -> None:
 GLOVE = Family(
     name="glove",
     title="a GloVe",
-    summary="Pretrain GloVe: one vector a word, from how often it is near each other word.",
-    config=GloVeConfig,
+    config=GloVeSettings,
     sizes={},
     sections={"arguments": ("glove", frozenset({"name", "dtype"}))},
     row=("dimension",),

@@ -1,73 +1,32 @@
 """GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019) as a family."""
 
-import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
 
-from tfnlp.configs import option, redefine
 from tfnlp.families import examples, fitting
 from tfnlp.families.checked import whole_number
-from tfnlp.families.config import (
-    CHANGED_SIZES,
-    PackConfig,
-    PositionConfig,
-    StartConfig,
-    SubwordTextConfig,
-    TrainingConfig,
-    model_to_go_on_from,
-)
 from tfnlp.families.continuations import GPT_PREDICTION
-from tfnlp.families.examples_config import GPTExamplesConfig
+from tfnlp.families.export_checks import check_format, only_savedmodel
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.gpt_text import perplexities, prepare
 from tfnlp.families.packing import packed_pretrainer, was_packed
 from tfnlp.families.plans import GPT_PLAN
 from tfnlp.families.saved import saved_pair
 from tfnlp.families.sentences import of_tokens, sentences_module, vector_graphs
+from tfnlp.families.starts import model_to_go_on_from
 from tfnlp.families.strings import string_vectors
 from tfnlp.families.token_text import read_token_text
-from tfnlp.families.use_config import (
-    EvaluateConfig,
-    ExportConfig,
-    check_format,
-    only_savedmodel,
-)
+from tfnlp.settings.examples import GPTExamplesSettings
+from tfnlp.settings.gpt import SIZES, GPTSettings
+from tfnlp.settings.sizes import CHANGED_SIZES
+from tfnlp.settings.use import EvaluateSettings, ExportSettings
 
-SIZES = {
-    "mini": "GPT_MINI",
-    "gpt": "GPT",
-    **{f"gpt2-{name}": f"GPT2_{name.upper()}" for name in ("small", "medium", "large", "xl")},
-}
 _FILES = ("params_shapes.json", "params_0.npy", "hparams.json", "encoder.json")  # OpenAI's
 _MODEL_TYPES = ("openai-gpt", "gpt2")
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="adamw",
-    weight_decay=0.01, clip_norm=1.0,
-)  # fmt: skip
-class GPTConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, SubwordTextConfig):
-    """The next token; for small models on one machine.
-
-    The paper (4.1): Adam, 2.5e-4 at its peak, 2,000 steps of warm-up, batches of 64 x 512. Its code
-    corrects the bias of the moments, as `adamw` does.
-    """
-
-    bpe: str = option(
-        "gpt2",
-        "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words "
-        "(gpt)",
-        choices=("gpt2", "gpt"), group="text",
-    )  # fmt: skip
-    size: str = option(
-        "mini", "published size, or mini: 4 layers x 256, for a CPU",
-        choices=tuple(SIZES), group="model",
-    )  # fmt: skip
-
-
-def start(config: GPTConfig) -> Any:
+def start(config: GPTSettings) -> Any:
     """Return the GPT that `config.start` names, or None."""
     return model_to_go_on_from(config, "gpt", (*CHANGED_SIZES, "max_positions"), ("vocab",))
 
@@ -101,7 +60,7 @@ def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     return any(name in _FILES for name in names) or model_type in _MODEL_TYPES
 
 
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """Return the perplexity per token and per word of a whole text."""
     from tfnlp import training
     from tfnlp.data import PackedDocuments, TokenWindows
@@ -153,7 +112,7 @@ def _sentence_reader(loaded: Any) -> Any:
     return GPTReader(loaded.tokenizer, None)
 
 
-def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
+def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
     """Write `model` and `preprocessor`, or Hugging Face's files."""
     from tfnlp import checkpoints, hub
 
@@ -182,14 +141,14 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
 
 
 def _task_files() -> Any:
-    from tfnlp.checkpoints.gpt.tasks import gpt_task_files
+    from tfnlp.checkpoints.gpt_tasks import gpt_task_files
 
     return gpt_task_files()
 
 
 def _write_tokenizer(folder: str, reader: Any, arguments: dict[str, Any]) -> None:
     """Write the files of a vocabulary: see `Fitting.write_tokenizer`."""
-    from tfnlp.checkpoints.gpt.tasks import ENDS
+    from tfnlp.checkpoints.gpt_tasks import ENDS
     from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
 
     special = reader.special
@@ -204,8 +163,7 @@ def _write_tokenizer(folder: str, reader: Any, arguments: dict[str, Any]) -> Non
 GPT = Family(
     name="gpt",
     title="a GPT",
-    summary="Pretrain a GPT: the next token.",
-    config=GPTConfig,
+    config=GPTSettings,
     sizes=SIZES,
     sections={"arguments": ("gpt", frozenset({"name", "dtype", "packed"}))},
     start=start,
@@ -240,7 +198,7 @@ GPT = Family(
     ),
     examples=Examples(
         "windows of text",
-        GPTExamplesConfig,
+        GPTExamplesSettings,
         examples.gpt_examples,
     ),
     plan=GPT_PLAN,

@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-from tfnlp.families.config import check_length, transformer_sizes
 from tfnlp.families.examples import check_same_vocabulary
 from tfnlp.families.packing import check_pack
 from tfnlp.families.preparation import (
@@ -15,6 +14,7 @@ from tfnlp.families.preparation import (
     tokenized_once,
     write_bpe_folder,
 )
+from tfnlp.families.starts import check_length, transformer_sizes
 from tfnlp.families.token_text import TokenText, newline_id, open_token_text, read_token_text
 from tfnlp.files import local_copy
 
@@ -93,7 +93,7 @@ def perplexities(results: dict[str, float]) -> str:
 def _sizes(config: Any, before: Any) -> dict[str, Any]:
     """Return the arguments of `gpt`, checked before any work is done."""
     from tfnlp import models
-    from tfnlp.families.gpt import SIZES
+    from tfnlp.settings.gpt import SIZES
 
     rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
     if before is not None:

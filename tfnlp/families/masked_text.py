@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families import masked_measures
-from tfnlp.families.config import check_length, transformer_sizes
 from tfnlp.families.examples import check_same_vocabulary, training_documents
 from tfnlp.families.packing import check_pack
 from tfnlp.families.preparation import (
@@ -16,6 +15,7 @@ from tfnlp.families.preparation import (
     sentences,
     tokenized_once,
 )
+from tfnlp.families.starts import check_length, transformer_sizes
 from tfnlp.families.subwords import Subwords
 from tfnlp.files import local_copy
 
@@ -75,8 +75,9 @@ class MaskedText:
 
     def examples(self, config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
         """Return the vocabulary, the settings and the recipe of prepared examples."""
-        from tfnlp.data.pretraining.packing import check_rows
-        from tfnlp.data.shards.recipes import MaskedWindowRecipe, PairRecipe
+        from tfnlp.data.pretraining.masked_rows import check_rows
+        from tfnlp.data.shards.pairs import PairRecipe
+        from tfnlp.data.shards.windows import MaskedWindowRecipe
 
         check_rows(config.seq_length, config.seed)
         tokens = self.subwords.given_or_learnt(

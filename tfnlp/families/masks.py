@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.configs import option, redefine
 from tfnlp.families.family import Prediction
-from tfnlp.families.use_config import ModelConfig
 from tfnlp.pictures import plot_attention
+from tfnlp.settings.encoders import PredictMasks, PredictPairs
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -19,24 +17,6 @@ if TYPE_CHECKING:
 
 
 _PAIR_HEADS = ("next_sentence_logits", "sentence_order_logits")  # 0: the second text follows
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictPairs(ModelConfig):
-    """Arguments of `tfnlp predict bert` and of others with a head for pairs of texts."""
-
-    text: list[str] = option(
-        [], "sentences with masks; none: a sentence a line from stdin", positional=True
-    )
-    pair: str | None = option(None, "second text: does it follow the (one) text?")
-    top: int = option(5, "guesses a mask", at_least=1)
-    attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
-
-
-@dataclasses.dataclass(kw_only=True)
-@redefine(pair={"hidden": True})
-class PredictMasks(PredictPairs):
-    """Arguments of `tfnlp predict roberta` and of others without such a head."""
 
 
 def check_texts(mask: str, config: PredictPairs) -> None:

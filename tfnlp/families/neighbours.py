@@ -3,47 +3,14 @@
 Nearest neighbours (Peters et al. 2018, table 4), and all layers of a text as an HDF5 file.
 """
 
-import dataclasses
 import heapq
 import os
 from collections.abc import Iterator
 from typing import Any
 
-from tfnlp.configs import option
-from tfnlp.families.config import LAYOUT_HELP, LAYOUTS
 from tfnlp.families.family import Prediction
 from tfnlp.families.preparation import tokenized
-from tfnlp.families.use_config import ModelConfig
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictElmo(ModelConfig):
-    """Arguments of `tfnlp predict elmo`."""
-
-    text: list[str] = option(
-        [], "with --word: sentences that hold it, words between spaces",
-        positional=True, metavar="sentence",
-    )  # fmt: skip
-    word: str | None = option(None, "print its nearest neighbours in --corpus")
-    corpus: Any = option(
-        None,
-        "text to look for neighbours in; may be given several times, also a glob in quotes",
-        metavar="FILE", const="append",
-    )  # fmt: skip
-    layout: str = option("auto", f"of --corpus; {LAYOUT_HELP}", choices=LAYOUTS)
-    tokenize: bool = option(
-        False, "split punctuation off the words first, if the text has not been tokenized yet"
-    )
-    same: bool = option(False, "only neighbours that are --word too")
-    top: int = option(5, "neighbours a sentence", at_least=1)
-    layer: str = option(
-        "lstm_outputs1", "vectors to compare: word_emb, lstm_outputs1, lstm_outputs2, ..."
-    )
-    input: str | None = option(None, "with --hdf5: a sentence a line", metavar="FILE")
-    hdf5: str | None = option(None, "write all layers of --input to this file", metavar="FILE")
-    carry_state: bool = option(
-        False, "with --hdf5: carry the LSTM state from sentence to sentence, as bilm-tf does"
-    )
+from tfnlp.settings.elmo import PredictElmo
 
 
 def check_prediction(config: PredictElmo) -> None:

@@ -1,12 +1,9 @@
 """The neural probabilistic language model (Bengio et al. 2003) as a family."""
 
-import dataclasses
 import math
 import os
 from typing import Any
 
-from tfnlp.configs import option, redefine
-from tfnlp.families.config import TrainingConfig, WordTextConfig
 from tfnlp.families.elmo_text import read_words_once, word_measures
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import (
@@ -16,36 +13,13 @@ from tfnlp.families.preparation import (
     tokenized,
     word_vocabulary,
 )
-from tfnlp.families.use_config import EvaluateConfig
 from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
 from tfnlp.families.word_losses import loss_arguments
+from tfnlp.settings.nnlm import NNLMSettings
+from tfnlp.settings.use import EvaluateSettings
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    epochs=5, batch_size=512, learning_rate=1e-3, warmup=0.01, schedule="linear",
-    optimizer="bert_adamw", weight_decay=0.0, clip_norm=1.0,
-)  # fmt: skip
-class NNLMConfig(TrainingConfig, WordTextConfig):
-    """The next word from the vectors of the words before it."""
-
-    context: int = option(4, "words to predict the next one from", at_least=1, group="model")
-    embedding_size: int = option(128, "width of the word vectors", at_least=1, group="model")
-    hidden_size: int = option(256, "tanh units; 0: none, with --direct", at_least=0, group="model")
-    direct: bool = option(False, "connect the word vectors to the softmax directly", group="model")
-    dropout: float = option(0.2, "dropout rate", at_least=0, below=1, group="model")
-    samples: int = option(
-        0, "words in the sampled softmax, or of noise; 0: all, always", at_least=0, group="model"
-    )
-    loss: str = option(
-        "softmax",
-        "how the next word is found: softmax; hierarchical: by a softmax along a Huffman tree; "
-        "nce: noise-contrastive estimation, with --samples",
-        choices=("softmax", "hierarchical", "nce"), group="model",
-    )  # fmt: skip
-
-
-def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
+def prepare(config: NNLMSettings, before: Any, strategy: Any) -> Preparation:
     """Return what an NNLM's pretraining needs: n-grams and the loss of their last word."""
     from tfnlp.data import Ngrams
     from tfnlp.data.corpus.arrays import int32_checksum
@@ -140,7 +114,7 @@ def finish(loaded: Any, path: str) -> None:
     loaded.word_vectors = WordVectors(loaded.words, table.numpy())
 
 
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """Return the perplexity over all tokens of a text, or what the word vectors know."""
     from tfnlp import training
     from tfnlp.data import LanguageModelCorpus, Ngrams
@@ -162,8 +136,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
 NNLM = Family(
     name="nnlm",
     title="an NNLM",
-    summary="Pretrain an NNLM: the next word from the vectors of the few before it.",
-    config=NNLMConfig,
+    config=NNLMSettings,
     sizes={},
     sections={"arguments": ("nnlm", frozenset({"name", "dtype"}))},
     pretrainer="nnlm_pretrainer",

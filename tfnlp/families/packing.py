@@ -1,11 +1,11 @@
-"""Runs whose rows had several documents that do not see each other: see `PackConfig`."""
+"""Runs whose rows had several documents that do not see each other: see `PackSettings`."""
 
 from typing import Any
 
-from tfnlp.families.config import PackConfig
+from tfnlp.settings.text import PackSettings
 
 
-def check_pack(config: PackConfig) -> None:
+def check_pack(config: PackSettings) -> None:
     """Check that rows can be packed."""
     if config.pack and config.examples is not None:
         raise ValueError("`pack` needs `text`: the rows of `examples` are prepared, and other ones")

@@ -85,12 +85,12 @@ def _elmo_task(sizes: dict[str, Any], arguments: Any) -> Any:
     import numpy as np
 
     from tfnlp import models
-    from tfnlp.families.elmo import ElmoConfig
     from tfnlp.models.elmo import MAX_CHARACTERS
     from tfnlp.objectives import ElmoPretraining
+    from tfnlp.settings.elmo import ElmoSettings
 
     encoder = models.elmo(**sizes, dropout=arguments.dropout, dtype=arguments.dtype)
-    samples = ElmoConfig.samples if arguments.samples is None else arguments.samples
+    samples = ElmoSettings.samples if arguments.samples is None else arguments.samples
     pretrainer = models.elmo_pretrainer(
         encoder, arguments.vocab_size, samples or None, dropout=arguments.dropout
     )

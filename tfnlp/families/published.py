@@ -30,7 +30,7 @@ def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterato
     What is at a remote path is copied, and deleted at the end. `choose` is a function such as
     `model_files`, the default, to the files that are needed of a repository.
     """
-    from tfnlp.checkpoints.keras_hub.loading import PREFIX
+    from tfnlp.checkpoints.keras_hub import PREFIX
 
     if is_published(path):
         found = fetch(path, functools.partial(choose or model_files, path))
@@ -50,8 +50,8 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     """
     from tfnlp.checkpoints.folders import weight_names
     from tfnlp.checkpoints.formats.json_files import read_json
-    from tfnlp.checkpoints.keras_hub.families import counterpart
-    from tfnlp.checkpoints.keras_hub.loading import preset_class
+    from tfnlp.checkpoints.keras_hub import preset_class
+    from tfnlp.checkpoints.keras_hub_families import counterpart
     from tfnlp.checkpoints.peft import CONFIG as ADAPTER
     from tfnlp.families import FAMILIES
     from tfnlp.families.recognition import described, expected_models, family_of_files
@@ -92,7 +92,7 @@ def _listed(files: list[str]) -> str:
 @contextlib.contextmanager
 def opened_modules(path: str) -> Iterator[list[str]]:
     """Yield the folders of the SavedModels at a path or an address, or with a published name."""
-    from tfnlp.hub.loading.folders import saved_models
+    from tfnlp.hub.loading.saved_model import saved_models
 
     if is_published(path):
         with opened(path, module_files) as place:

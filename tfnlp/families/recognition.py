@@ -28,7 +28,7 @@ def load_pretrained(
         family: The only family that will do; None: any.
         dtype: A Keras dtype policy; None: the global one.
     """
-    from tfnlp.checkpoints.keras_hub.loading import is_preset, read_preset
+    from tfnlp.checkpoints.keras_hub import is_preset, read_preset
     from tfnlp.checkpoints.peft import is_adapter
     from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.checkpoints.sentence_transformers import read_sentence_settings, transformer_folder

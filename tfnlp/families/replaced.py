@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tfnlp.configs import option
 from tfnlp.families.family import Prediction
 from tfnlp.families.masks import encode
-from tfnlp.families.use_config import ModelConfig
+from tfnlp.settings.electra import PredictElectra
 
 if TYPE_CHECKING:
     import keras
 
     from tfnlp.checkpoints.pretrained import Pretrained
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictElectra(ModelConfig):
-    """Arguments of `tfnlp predict electra`."""
-
-    text: list[str] = option([], "sentences; none: a sentence a line from stdin", positional=True)
-    threshold: float = option(
-        0.5, "probability from which a token is marked", at_least=0, at_most=1
-    )
 
 
 def discriminator(loaded: Pretrained) -> keras.Model:

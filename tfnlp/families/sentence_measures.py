@@ -10,16 +10,16 @@ from tfnlp.families.sentence_runs import vectors_of_texts
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.families.family import Measured
-    from tfnlp.families.use_config import EvaluateConfig
+    from tfnlp.settings.use import EvaluateSettings
 
 TAKES = ("pairs", "text_columns", "label", "skip_bad_rows", "layout")
 
 
-def measured_on_pairs(loaded: Pretrained, config: EvaluateConfig) -> Measured:
-    """Return the measures of `tfnlp.tasks.sentence_scores.score_sentences`."""
+def measured_on_pairs(loaded: Pretrained, config: EvaluateSettings) -> Measured:
+    """Return the measures of `tfnlp.tasks.embed.score_sentences`."""
     from tfnlp.data import examples_of
     from tfnlp.families.family import Measured
-    from tfnlp.tasks.sentence_scores import score_sentences
+    from tfnlp.tasks.embed import score_sentences
 
     for name in sorted(config.given - {*TAKES}):
         raise ValueError(f"`{name}` can't be given with `pairs`; leave one of them out")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
-from tfnlp.families.use_config import chosen
+from tfnlp.families.export_checks import chosen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +97,7 @@ def of_tokens(
     from tfnlp.models import sentence_encoder
     from tfnlp.models.first_position import encoder_at_first
     from tfnlp.models.sentence_encoder import hidden_states
-    from tfnlp.training.forward import forward
+    from tfnlp.training.prediction import forward
 
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     length = min(_length_of(loaded, settings), fixed or math.inf)
@@ -207,7 +207,7 @@ def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> 
 
     def beside(folder: str, file: str) -> None:
         write(folder, reader, loaded.config)
-        write_example(folder, file, "vector", length)
+        write_example(folder, file, length)
 
     return Graphs(config.litert, config.onnx, beside)
 

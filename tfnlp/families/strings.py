@@ -25,7 +25,7 @@ def string_vectors(
     import numpy as np
     import tensorflow as tf
 
-    from tfnlp.training.forward import forward
+    from tfnlp.training.prediction import forward
 
     length = min(128, fitting.max_positions(loaded) or 128)
     pack = preprocessor(loaded.tokenizer, length)

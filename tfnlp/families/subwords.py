@@ -35,7 +35,7 @@ class Subwords:
     train: str  # the function of (strings, size) and, by name, settings to tokens
     read_file: str  # that of a path to the tokens, which can be compared and pickled
     write: Callable[[str, Any], None]  # of a path and tokens
-    cased: bool = True  # configs have `cased`, and tokenizers the setting `lowercase`
+    cased: bool = True  # settings have `cased`, and tokenizers the setting `lowercase`
     tokens: Callable[[Any], Any] = lambda tokenizer: tokenizer.vocabulary
     key: Callable[[Any], Any] = lambda tokens: tokens  # JSON that tells tokens from others
     name: str = VOCABULARY  # of the file or folder in a run

@@ -1,15 +1,12 @@
 """Translation with an encoder-decoder: what seq2seq and the Transformer share as families."""
 
-import dataclasses
 import functools
 import os
 import zlib
 from collections.abc import Callable
 from typing import Any
 
-from tfnlp.configs import option
 from tfnlp.families import translation_use
-from tfnlp.families.config import OutputConfig, TokenBatchConfig, TrainingConfig
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import (
     BPE_VOCABULARY,
@@ -38,44 +35,6 @@ def translation_family(name: str, decoder: str, **own: Any) -> Family:
         prediction=translation_use.TRANSLATION_PREDICTION,
         **own,
     )
-
-
-@dataclasses.dataclass(kw_only=True)
-class PairConfig(OutputConfig):
-    """Sentences and their translations."""
-
-    source: Any = option(
-        None, "sentences, one a line; .gz is unpacked", metavar="FILE", group="text"
-    )
-    target: Any = option(None, "their translations, line by line", metavar="FILE", group="text")
-    text: Any = option(
-        None, "pairs (sentence, translation) in place of source and target", hidden=True
-    )
-    valid_source: Any = option(None, "held-out sources", metavar="FILE", group="text")
-    valid_target: Any = option(None, "held-out targets", metavar="FILE", group="text")
-    held_out: float = option(
-        0.02, "without held-out files: share of the pairs held out", group="text"
-    )
-    vocab: str | None = option(
-        None, "byte pairs of both languages; learnt if absent", metavar="DIR", group="text"
-    )
-    vocab_size: int = option(8000, "tokens if they are learnt", group="text")
-    max_tokens: int = option(
-        100, "longer sentences are not trained on", group="text", record="training"
-    )
-
-
-@dataclasses.dataclass(kw_only=True)
-class TranslationTraining(TrainingConfig, TokenBatchConfig):
-    """What only translation asks of training."""
-
-    label_smoothing: float = option(
-        0.1, "share of the target spread over all tokens", group="optimisation", record="training"
-    )
-    average: int = option(
-        5, "last checkpoints whose mean is used if it is better than the best one; 0: none",
-        at_least=0, group="checkpoints",
-    )  # fmt: skip
 
 
 def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
@@ -174,7 +133,7 @@ def _average(
     if chief:
         path = average_checkpoints(config.output, config.average)
     trainer.workers.gather(trainer.step)  # nobody reads it before it is there
-    restore_weights(config.output, trainer.task.model, average=True)
+    restore_weights(config.output, trainer.objective.model, average=True)
     results = measure(trainer)
     better = results["nll"] < best["nll"]
     when = f"mean of the last {config.average} checkpoints"
@@ -200,13 +159,12 @@ def _texts(config: Any) -> tuple[Any, Any]:
     """Return pairs to train on and pairs held out, two `ParallelText`s."""
     import numpy as np
 
-    from tfnlp.data import ParallelText, read_parallel
+    from tfnlp.data.corpus.parallel_text import ParallelText, parallel_rows, read_parallel
 
     if bool(config.valid_source) != bool(config.valid_target):
         raise ValueError("give both `valid_source` and `valid_target`, or neither")
     if config.text is not None:
-        sources, targets = (list(side) for side in zip(*config.text, strict=True))
-        text = ParallelText(sources, targets, 0)
+        text = parallel_rows(config.text, "text")
     elif config.source and config.target:
         text = read_parallel(paths(config.source), paths(config.target))
     else:

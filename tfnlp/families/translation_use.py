@@ -1,17 +1,16 @@
 """Loaded models that translate: BLEU, translations, attention maps, modules."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfnlp.configs import option
 from tfnlp.families.family import Measured, Prediction
 from tfnlp.families.preparation import write_lines
 from tfnlp.families.sentences import of_tokens
-from tfnlp.families.use_config import EvaluateConfig, ExportConfig, ModelConfig
 from tfnlp.pictures import can_draw, matplotlib_module, plot_attention, plot_lengths
+from tfnlp.settings.translation import PredictTranslation
+from tfnlp.settings.use import EvaluateSettings, ExportSettings
 
 TRANSLATION_MEASURES = {
     "source": None, "target": None, "batch_size": 32, "beams": 4, "length_penalty": 0.6,
@@ -22,14 +21,14 @@ TRANSLATION_EXPORTS = ("beams", "length_penalty")
 TRANSLATION_NEEDS = ("source", "target")
 
 
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
     """Return BLEU, of the whole text and by the length of its sentences.
 
     With `report`, translations and a plot of BLEU by length are written to that folder.
     """
     from tfnlp.data import read_parallel
     from tfnlp.hub import Translator
-    from tfnlp.objectives.bleu import bleu_by_length, corpus_bleu, sacrebleu
+    from tfnlp.objectives.translation import bleu_by_length, corpus_bleu, sacrebleu
 
     sacrebleu()
     text = read_parallel(paths(config.source), paths(config.target))
@@ -77,7 +76,7 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     return of_tokens(model, SourceReader(loaded.tokenizer), loaded, settings)
 
 
-def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
+def export(loaded: Any, config: ExportSettings) -> dict[str, str]:
     """Write a module of sentences to translations."""
     from tfnlp import hub
 
@@ -87,19 +86,6 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     return {"module": hub.export_translator(
         config.output, loaded.encoder, translator, config.overwrite
     )}  # fmt: skip
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictTranslation(ModelConfig):
-    """Arguments of `tfnlp predict translation`."""
-
-    text: list[str] = option(
-        [], "sentences to translate; none: one a line from stdin",
-        positional=True, metavar="sentence",
-    )  # fmt: skip
-    beams: int = option(4, "hypotheses kept at a time", at_least=1)
-    length_penalty: float = option(0.6, "above 0 it favours long translations")
-    attention: str | None = option(None, "draw the attention of the first sentence", metavar="PNG")
 
 
 def predict(loaded: Any, config: PredictTranslation) -> list[str]:

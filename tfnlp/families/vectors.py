@@ -1,29 +1,22 @@
 """Word vectors: measures, files, modules and neighbours, of every family that has them."""
 
-import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfnlp.configs import option
+from tfnlp.families.export_checks import check_format, only_savedmodel
 from tfnlp.families.family import Measured, Prediction
 from tfnlp.families.sentences import of_word_vectors
-from tfnlp.families.use_config import (
-    VECTOR_FILES,
-    EvaluateConfig,
-    ExportConfig,
-    ModelConfig,
-    check_format,
-    only_savedmodel,
-)
+from tfnlp.settings.use import VECTOR_FILES, EvaluateSettings, ExportSettings
+from tfnlp.settings.word2vec import PredictWords
 
 _MODULE_ONLY = ("combiner", "oov_buckets", "lowercase", "strip_punctuation")
 VECTOR_EXPORTS = ("format", *_MODULE_ONLY)
 VECTOR_MEASURES = {"analogies": None, "similarity": None, "most_frequent": None}
 
 
-def evaluate_vectors(loaded: Any, config: EvaluateConfig) -> Measured:
+def evaluate_vectors(loaded: Any, config: EvaluateSettings) -> Measured:
     """Return the accuracy of analogies and the rank correlations with people's judgements."""
     from tfnlp.data import read_analogies, read_similarities
     from tfnlp.objectives import answer_analogies, rate_pairs
@@ -90,7 +83,7 @@ def text_vectors(loaded: Any) -> Callable[[list[str]], Any]:
     return lambda texts: module(tf.constant(texts))
 
 
-def export_vectors(loaded: Any, config: ExportConfig) -> dict[str, str]:
+def export_vectors(loaded: Any, config: ExportSettings) -> dict[str, str]:
     """Write a module of texts to vectors, or a file of vectors."""
     from tfnlp import checkpoints, hub
 
@@ -109,17 +102,6 @@ def export_vectors(loaded: Any, config: ExportConfig) -> dict[str, str]:
         overwrite=config.overwrite,
     )
     return {"module": module}
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictWords(ModelConfig):
-    """Arguments of `tfnlp predict word2vec`."""
-
-    text: list[str] = option(
-        help="words, or one sum of words with spaces around + and -; with subwords any word goes",
-        positional=True, metavar="word",
-    )  # fmt: skip
-    top: int = option(10, "words to print", at_least=1)
 
 
 def query(text: str) -> tuple[list[str], list[str]]:

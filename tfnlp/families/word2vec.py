@@ -1,76 +1,18 @@
 """word2vec (Mikolov et al. 2013) and fastText (Bojanowski et al. 2017) as a family."""
 
-import dataclasses
 import os
 from typing import Any
 
-from tfnlp.configs import option, redefine
 from tfnlp.families.checked import whole_number
-from tfnlp.families.config import TrainingConfig
-from tfnlp.families.counted_words import (
-    COUNTS,
-    CountedTextConfig,
-    read_corpora,
-    read_counts,
-    read_words,
-)
+from tfnlp.families.counted_words import COUNTS, read_corpora, read_counts, read_words
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
 from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
 from tfnlp.families.word_losses import loss_arguments
+from tfnlp.settings.word2vec import Word2VecSettings
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    epochs=5, batch_size=96, learning_rate=0.3, warmup=0.0, schedule="linear",
-    optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
-)  # fmt: skip
-class Word2VecConfig(TrainingConfig, CountedTextConfig):
-    """One vector a word, from the words around it; the recipe of word2vec.c."""
-
-    architecture: str = option(
-        "skipgram",
-        "predict a word from each of its neighbours (skipgram) or from their mean (cbow)",
-        choices=("skipgram", "cbow"), group="model",
-    )  # fmt: skip
-    loss: str = option(
-        "negative",
-        "how the word is found: negative: told from random words; hierarchical: by a softmax along "
-        "a Huffman tree; nce: noise-contrastive estimation, random words with their probabilities",
-        choices=("negative", "hierarchical", "nce"), group="model",
-    )  # fmt: skip
-    dimension: int = option(100, "numbers in a vector", at_least=1, group="model")
-    window: int = option(
-        5,
-        "words on either side, at most; drawn for each word",
-        at_least=1,
-        at_most=32767,
-        group="model",
-    )
-    negatives: float = option(
-        5.0, "negatives a pair: those of the block weigh as much as so many",
-        above=0, group="model",
-    )  # fmt: skip
-    samples: int = option(
-        16, "negatives drawn for a block, shared by its pairs", at_least=1, group="model"
-    )
-    block: int = option(32, "words in a block", at_least=1, group="model")
-    sample: float = option(
-        1e-3, "words that are a larger share of the text are left out at random; 0: none",
-        at_least=0, group="text", record="training",
-    )  # fmt: skip
-    subwords: bool = option(
-        False,
-        "as fastText: a word's vector is made of its character n-grams', so that unseen words "
-        "have one",
-        group="model",
-    )  # fmt: skip
-    min_n: int = option(3, "characters of the shortest n-grams", at_least=1, group="model")
-    max_n: int = option(6, "characters of the longest n-grams", group="model")
-    buckets: int = option(200_000, "vectors that the n-grams share", at_least=1, group="model")
-
-
-def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
+def prepare(config: Word2VecSettings, before: Any, strategy: Any) -> Preparation:
     """Return what word2vec's training needs: blocks of text, and the loss of their words."""
     from tfnlp.data import WordBlocks
     from tfnlp.data.corpus.arrays import int32_checksum
@@ -126,7 +68,7 @@ def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
     )
 
 
-def _subwords(config: Word2VecConfig, words: list[str]) -> Any:
+def _subwords(config: Word2VecSettings, words: list[str]) -> Any:
     """Return rows of the n-grams of all words and where each word's begin, or None."""
     from tfnlp.text import subword_rows
 
@@ -140,7 +82,7 @@ def _subwords(config: Word2VecConfig, words: list[str]) -> Any:
     return rows, splits
 
 
-def _arguments(config: Word2VecConfig, corpus: Any, subwords: Any) -> dict[str, Any]:
+def _arguments(config: Word2VecSettings, corpus: Any, subwords: Any) -> dict[str, Any]:
     import numpy as np
 
     arguments = {
@@ -205,8 +147,7 @@ def read(path: str, dtype: str | None = None) -> Any:
 WORD2VEC = Family(
     name="word2vec",
     title="word vectors",
-    summary="Pretrain word2vec: one vector a word, from the words around it.",
-    config=Word2VecConfig,
+    config=Word2VecSettings,
     sizes={},
     sections={"arguments": ("word2vec", frozenset({"name", "dtype"}))},
     row=("block", "dimension"),

@@ -59,7 +59,7 @@ from tfnlp.models.elmo import (
     elmo_pretrainer,
 )
 from tfnlp.models.feature_tasks import FEATURES, WORDS_ALONE, feature_task, select_layers
-from tfnlp.models.generation import generate
+from tfnlp.models.generation import generate, greedy, sample
 from tfnlp.models.glove import glove
 from tfnlp.models.gpt import (
     GPT,
@@ -68,10 +68,10 @@ from tfnlp.models.gpt import (
     GPT2_SMALL,
     GPT2_XL,
     GPT_MINI,
+    GPTDecoder,
     gpt,
     gpt_pretrainer,
 )
-from tfnlp.models.gpt_decoder import GPTDecoder
 from tfnlp.models.gpt_tasks import gpt_task, gpt_with_extra_tokens
 from tfnlp.models.low_rank import (
     add_low_rank,
@@ -91,24 +91,22 @@ from tfnlp.models.roberta import (
     roberta,
     roberta_pretrainer,
 )
-from tfnlp.models.sampling import greedy, sample
-from tfnlp.models.sentence_encoder import sentence_encoder
+from tfnlp.models.sentence_encoder import sentence_encoder, siamese
 from tfnlp.models.seq2seq import (
     SEQ2SEQ_BAHDANAU,
     SEQ2SEQ_LUONG,
     SEQ2SEQ_MINI,
     SEQ2SEQ_SUTSKEVER,
+    Seq2SeqDecoder,
     seq2seq,
 )
-from tfnlp.models.seq2seq_decoder import Seq2SeqDecoder
-from tfnlp.models.siamese import siamese
 from tfnlp.models.transformer import (
     TRANSFORMER_BASE,
     TRANSFORMER_BIG,
     TRANSFORMER_MINI,
+    TransformerDecoder,
     transformer,
 )
-from tfnlp.models.transformer_decoder import TransformerDecoder
 from tfnlp.models.word2vec import word2vec
 
 __all__ = [

@@ -6,7 +6,7 @@ from keras import ops
 
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import Tensor
-from tfnlp.models.decoder import Decoder
+from tfnlp.models.generation import Decoder
 
 _IMPOSSIBLE = -1e9  # log-probability of a choice that is excluded
 

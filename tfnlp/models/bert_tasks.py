@@ -16,17 +16,7 @@ from tfnlp.layers.types import Tensor
 from tfnlp.models.bert import bert
 from tfnlp.models.encoder_parts import encoder_inputs
 from tfnlp.models.first_position import encoder_at_first
-from tfnlp.models.task_heads import (
-    check_output,
-    fold,
-    hidden_layer,
-    sequence_outputs,
-    span_outputs,
-    tag_outputs,
-    unfold,
-)
-
-PACKED_OUTPUTS = ("class", "label", "score", "tag")  # that rows of several sequences may have
+from tfnlp.models.task_heads import fold, head_of, hidden_layer, unfold
 
 
 def bert_for_tasks(
@@ -130,28 +120,24 @@ def bert_task(
         ValueError: for an unknown `output`, num_classes, sequences or a CRF that do not fit it, or
             an encoder of packed rows with another output than "class", "label", "score" and "tag".
     """
-    check_output(output, num_classes, sequences, crf=crf)
+    head = head_of(output, num_classes, sequences, crf)
     packed = "sequence_ids" in encoder.input
-    if packed and output not in PACKED_OUTPUTS:
+    if packed and not head.packs:
         raise ValueError(
             f"output={output!r} is one of a row; an encoder of packed rows has several"
         )
-    several = sequences if output == "choice" else None
-    inputs = encoder_inputs(seq_length, packed, output != "tag", several)
+    several = sequences if head.several else None
+    inputs = encoder_inputs(seq_length, packed, not head.of_tokens, several)
     initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
 
-    if output in ("tag", "span"):
-        hidden = _without_pooler(encoder)(inputs)["sequence_output"]  # [B, T, H]
-        if output == "tag":
-            outputs = tag_outputs(drop(hidden), num_classes, initializer, crf)
-        else:
-            real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
-            outputs = span_outputs(hidden, hidden, real, initializer)
-        return keras.Model(inputs, outputs, name=name)
+    if head.of_tokens:
+        vectors = _without_pooler(encoder)(inputs)["sequence_output"]  # [B, T, H]
+        real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
+        return keras.Model(inputs, head.outputs(vectors, real, initializer, drop), name=name)
 
     flat = inputs
-    if output == "choice":
+    if head.several:
         flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T]
     read = encoder if hidden is None else _without_pooler(encoder)
     found = read({key: flat[key] for key in read.input})
@@ -162,7 +148,7 @@ def bert_task(
     pooled = drop(pooled)
     # [B, S, 1, H] or [B, C, H]
     pooled = pooled[:, :, None] if packed else unfold(pooled, sequences)
-    outputs = sequence_outputs(pooled, output, num_classes, initializer)
+    outputs = head.outputs(pooled, initializer)
     model = keras.Model(inputs, outputs, name=name)
     if packed:
         return model

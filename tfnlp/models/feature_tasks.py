@@ -11,14 +11,7 @@ from tfnlp.layers import Dropout, ScalarMix
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Tensor
-from tfnlp.models.task_heads import (
-    check_output,
-    fold,
-    sequence_outputs,
-    span_outputs,
-    tag_outputs,
-    unfold,
-)
+from tfnlp.models.task_heads import fold, head_of, unfold
 
 # The rows of table 7 of Devlin et al. 2019: which of [embeddings, layer 1, ..., layer L] are used,
 # and how they are mixed.
@@ -131,13 +124,13 @@ def feature_task(
         ValueError: for an unknown `output` or `mix`, or num_classes, sequences or a CRF that do
             not fit the output.
     """
-    check_output(output, num_classes, sequences, crf=crf)
+    head = head_of(output, num_classes, sequences, crf)
     if vocab_size is None:
         check_positive(num_layers=num_layers)
     if mix not in ("weighted", "concat"):
         raise ValueError(f'mix={mix!r} must be "weighted" or "concat"')
 
-    shape = (sequences, seq_length) if output == "choice" else (seq_length,)
+    shape = (sequences, seq_length) if head.several else (seq_length,)
     names = ["input_mask"] + ["input_type_ids"] * pairs + ["word_ids"] * (vocab_size is not None)
     names += ["predicate_mask"] * (predicate_size > 0)
     inputs = {key: keras.Input(shape, dtype="int32", name=key) for key in names}
@@ -145,7 +138,7 @@ def feature_task(
         shape = (*shape, num_layers, size)
         inputs["lm_layers"] = keras.Input(shape, dtype="float32", name="lm_layers")
     flat = inputs
-    if output == "choice":
+    if head.several:
         flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T, ...]
     real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
 
@@ -169,14 +162,13 @@ def feature_task(
     h = bilstms(x, real, units, lstm_layers, dropout)  # [B, T, 2*units]
 
     initializer = keras.initializers.GlorotUniform()
-    if output == "tag":
-        outputs = tag_outputs(h, num_classes, initializer, crf)
-    elif output == "span":
-        above = bilstms(h, real, units, 1, dropout, "end_rnn")
-        outputs = span_outputs(h, above, real, initializer)
+    if head.of_tokens:
+        outputs = head.outputs(
+            h, real, initializer, above=lambda h: bilstms(h, real, units, 1, dropout, "end_rnn")
+        )
     else:
         v = pooled_pair(h, *segments, units, dropout) if pairs else pooled(h, real)  # [B, F]
-        outputs = sequence_outputs(unfold(v, sequences), output, num_classes, initializer)
+        outputs = head.outputs(unfold(v, sequences), initializer)
     return keras.Model(inputs, outputs, name=name)
 
 

@@ -11,14 +11,7 @@ from keras import ops
 
 from tfnlp.layers import Dropout
 from tfnlp.models.gpt import gpt
-from tfnlp.models.task_heads import (
-    check_output,
-    fold,
-    sequence_outputs,
-    span_outputs,
-    tag_outputs,
-    unfold,
-)
+from tfnlp.models.task_heads import fold, head_of, unfold
 
 
 def gpt_with_extra_tokens(
@@ -98,8 +91,7 @@ def gpt_task(
     Raises:
         ValueError: for an unknown `output`, or num_classes, sequences or a CRF that do not fit it.
     """
-    several = ("class", "label", "score")
-    check_output(output, num_classes, sequences, several=several, crf=crf)
+    head = head_of(output, num_classes, sequences, crf, both_orders=True)
     inputs = {
         key: keras.Input((sequences, seq_length), dtype="int32", name=key)
         for key in ("input_word_ids", "input_mask")
@@ -108,11 +100,9 @@ def gpt_task(
     hidden = encoder(flat)["sequence_output"]  # [C*B, T, H]
     initializer = keras.initializers.RandomNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
-    if output == "tag":
-        outputs = tag_outputs(drop(hidden), num_classes, initializer, crf)
-    elif output == "span":
-        real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
-        outputs = span_outputs(hidden, hidden, real, initializer)
+    real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
+    if head.of_tokens:
+        outputs = head.outputs(hidden, real, initializer, drop)
     else:
         inputs["extract_positions"] = keras.Input(
             (sequences,), dtype="int32", name="extract_positions"
@@ -124,6 +114,6 @@ def gpt_task(
         extracted = ops.matmul(chosen[:, None], hidden)[:, 0]  # [C*B, H]
         h = unfold(extracted, sequences)  # [B, C, H]
         h = h * drop(ops.ones_like(h[:, :1]))
-        outputs = sequence_outputs(h, output, num_classes, initializer)
+        outputs = head.outputs(h, initializer)
     outputs["sequence_output"] = unfold(hidden, sequences)  # [B, C, T, H]
     return keras.Model(inputs, outputs, name=name)

@@ -20,9 +20,9 @@ from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
     normalized,
+    restarted,
     transformer_blocks,
 )
-from tfnlp.models.packed import restarted
 
 # Base and large are the paper's (section 3.1 and table 9), with BERT's widths; so are the others,
 # which no one published.

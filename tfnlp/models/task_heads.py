@@ -1,6 +1,8 @@
-"""Layers of all task models on the outputs of an encoder."""
+"""Heads of task models: layers on the outputs of an encoder, by the kind of output."""
 
-from collections.abc import Sequence
+import abc
+from collections.abc import Callable
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -8,31 +10,200 @@ from keras import ops
 from tfnlp.layers import CRF, Dropout
 from tfnlp.layers.types import Tensor
 
-OUTPUTS = ("class", "label", "score", "choice", "tag", "span")
+Outputs = dict[str, Tensor]
+Layer = Callable[[Tensor], Tensor]
 
 
-def check_output(
+class Head(abc.ABC):
+    """What a task model has above its encoder.
+
+    Args:
+        classes: K, of the kinds that have classes, else None.
+        sequences: C, of an example.
+        crf: the rate of a CRF, of tags.
+
+    Attributes:
+        of_tokens: whether it stands on the vectors of tokens, not of whole sequences.
+        packs: whether rows of several examples can have it.
+        several: whether each sequence of an example has an output of its own.
+        least: the least K; 0: it has no classes.
+    """
+
+    name: ClassVar[str]
+    of_tokens: ClassVar[bool] = False
+    packs: ClassVar[bool] = True
+    several: ClassVar[bool] = False
+    least: ClassVar[int] = 0
+
+    def __init__(self, classes: int | None, sequences: int, crf: float) -> None:
+        self.classes, self.sequences, self.crf = classes, sequences, crf
+
+
+class SequenceHead(Head):
+    """`W sum_c h_c + b`, of a layer named "classifier"."""
+
+    def _dense(self, h: Tensor, initializer: keras.Initializer, bias: bool = True) -> Tensor:
+        dense = keras.layers.Dense(
+            self.classes or 1,
+            use_bias=bias,
+            kernel_initializer=initializer,
+            dtype="float32",
+            name="classifier",
+        )
+        return dense(ops.cast(h, "float32"))
+
+    def outputs(self, h: Tensor, initializer: keras.Initializer) -> Outputs:
+        """Return the named outputs, float32, of h `[B, C, F]`, the kernel filled by `initializer`.
+
+        Of packed rows h is `[B, S, C, F]`, and S follows B in what is returned.
+        """
+        total = ops.sum(ops.cast(h, "float32"), axis=-2)
+        return {f"{self.name}_logits": self._dense(total, initializer)}  # [B, K]
+
+
+class ClassHead(SequenceHead):
+    """`class_logits` `[B, K]`."""
+
+    name, least = "class", 2
+
+
+class LabelHead(SequenceHead):
+    """`label_logits` `[B, K]`, of any number of the K classes at once."""
+
+    name, least = "label", 1
+
+
+class ScoreHead(SequenceHead):
+    """`score` `[B]`."""
+
+    name = "score"
+
+    def outputs(self, h: Tensor, initializer: keras.Initializer) -> Outputs:
+        total = ops.sum(ops.cast(h, "float32"), axis=-2)
+        return {"score": self._dense(total, initializer)[..., 0]}
+
+
+class ChoiceHead(SequenceHead):
+    """`choice_logits = w . h_c` `[B, C]`, the same w for each sequence c.
+
+    A bias would not change a softmax over the choices.
+    """
+
+    name, packs, several = "choice", False, True
+
+    def outputs(self, h: Tensor, initializer: keras.Initializer) -> Outputs:
+        return {"choice_logits": self._dense(h, initializer, bias=False)[..., 0]}
+
+
+class TokenHead(Head):
+    """A head on the vectors of tokens."""
+
+    of_tokens: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def outputs(
+        self,
+        h: Tensor,
+        real: Tensor,
+        initializer: keras.Initializer,
+        drop: Layer = lambda h: h,
+        above: Layer = lambda h: h,
+    ) -> Outputs:
+        """Return the named outputs, float32, of h `[B, T, F]`.
+
+        Args:
+            h: the vectors.
+            real: bool `[B, T]`.
+            initializer: of the kernels.
+            drop: dropout on h, of tags.
+            above: what stands between h and the vectors that the ends of spans are found in.
+        """
+
+
+class TagHead(TokenHead):
+    """`tag_logits = W h_t + b` `[B, T, K]`, of a layer named "classifier".
+
+    With a CRF they are the emissions of a layer named "crf", which is part of the model.
+    """
+
+    name, least = "tag", 2
+
+    def outputs(
+        self,
+        h: Tensor,
+        real: Tensor,
+        initializer: keras.Initializer,
+        drop: Layer = lambda h: h,
+        above: Layer = lambda h: h,
+    ) -> Outputs:
+        dense = keras.layers.Dense(
+            self.classes, kernel_initializer=initializer, dtype="float32", name="classifier"
+        )
+        logits = dense(ops.cast(drop(h), "float32"))
+        if self.crf:
+            logits = CRF(self.classes, rate=self.crf, name="crf")(logits)
+        return {"tag_logits": logits}
+
+
+class SpanHead(TokenHead):
+    """`start_logits = s . h_t` and `end_logits = e . h'_t` `[B, T]` where t is real, else -1e9.
+
+    BERT, section 4.2; h' is what stands `above` h. There is no bias: it would not change a softmax
+    over the positions.
+    """
+
+    name, packs = "span", False
+
+    def outputs(
+        self,
+        h: Tensor,
+        real: Tensor,
+        initializer: keras.Initializer,
+        drop: Layer = lambda h: h,
+        above: Layer = lambda h: h,
+    ) -> Outputs:
+        outputs = {}
+        for name, vectors in (("start", h), ("end", above(h))):
+            dense = keras.layers.Dense(
+                1,
+                use_bias=False,
+                kernel_initializer=initializer.clone(),  # itself would give both the same values
+                dtype="float32",
+                name=name,
+            )
+            logits = dense(ops.cast(vectors, "float32"))[..., 0]  # [B, T]
+            outputs[f"{name}_logits"] = ops.where(real, logits, -1e9)
+        return outputs
+
+
+HEADS = {
+    head.name: head for head in (ClassHead, LabelHead, ScoreHead, ChoiceHead, TagHead, SpanHead)
+}
+
+
+def head_of(
     output: str,
     num_classes: int | None,
     sequences: int,
-    several: Sequence[str] = (),
     crf: float = 0.0,
-) -> None:
-    """Raise a ValueError if the arguments of a task model do not fit together.
+    both_orders: bool = False,
+) -> Head:
+    """Return the head of a kind of output; `both_orders`: other than choices may have sequences.
 
-    `several` are outputs besides "choice" that may be of more than one sequence.
+    Raises:
+        ValueError: if the arguments of a task model do not fit together.
     """
-    if output not in OUTPUTS:
-        raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
-    counted = output in ("class", "label", "tag")
-    least = 1 if output == "label" else 2
-    if counted != (num_classes is not None) or counted and num_classes < least:
+    if output not in HEADS:
+        raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, HEADS))}")
+    head = HEADS[output](num_classes, sequences, crf)
+    if bool(head.least) != (num_classes is not None) or (num_classes or 0) < head.least:
         raise ValueError(f"num_classes={num_classes} does not fit output={output!r}")
-    fits = sequences > 1 if output == "choice" else sequences == 1 or output in several
-    if not fits:
+    fits = sequences == 1 or (both_orders and not head.of_tokens)
+    if not (sequences > 1 if head.several else fits):
         raise ValueError(f"sequences={sequences} does not fit output={output!r}")
-    if not crf >= 0 or crf and output != "tag":
+    if not crf >= 0 or crf and not isinstance(head, TagHead):
         raise ValueError(f"crf={crf} does not fit output={output!r}; only tags have a rate above 0")
+    return head
 
 
 def fold(x: Tensor, sequences: int) -> Tensor:
@@ -63,76 +234,7 @@ def hidden_layer(
     return dense(h)
 
 
-def sequence_outputs(
-    h: Tensor, output: str, num_classes: int | None, initializer: keras.Initializer
-) -> dict[str, Tensor]:
-    """Return the outputs for whole sequences, `h` `[B, C, F]`, of a layer named "classifier".
-
-    "class" and "label": `W sum_c h_c + b`; "score": the same with one number; "choice": `w . h_c`,
-    the same w for each. A bias there would not change a softmax over the choices. Of packed rows
-    `h` is `[B, S, C, F]`, and S follows B in what is returned.
-
-    Returns:
-        dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]` or `choice_logits`
-        `[B, C]`.
-    """
-    dense = keras.layers.Dense(
-        num_classes or 1,
-        use_bias=output != "choice",
-        kernel_initializer=initializer,
-        dtype="float32",
-        name="classifier",
-    )
-    h = ops.cast(h, "float32")
-    if output == "choice":
-        return {"choice_logits": dense(h)[..., 0]}  # [B, C]
-    total = dense(ops.sum(h, axis=-2))  # [B, K or 1]
-    return {"score": total[..., 0]} if output == "score" else {f"{output}_logits": total}
-
-
-def tag_outputs(
-    h: Tensor, num_classes: int, initializer: keras.Initializer, crf: float = 0.0
-) -> dict[str, Tensor]:
-    """Return `tag_logits = W h_t + b`, float32 `[B, T, K]`, of a layer named "classifier".
-
-    With `crf`, a rate, they are the emissions of a `CRF` named "crf", which is part of the model.
-    """
-    dense = keras.layers.Dense(
-        num_classes, kernel_initializer=initializer, dtype="float32", name="classifier"
-    )
-    logits = dense(ops.cast(h, "float32"))
-    return {"tag_logits": CRF(num_classes, rate=crf, name="crf")(logits) if crf else logits}
-
-
 def crf_of(model: keras.Model) -> CRF | None:
     """Return the layer that a model with `tag_logits` scores sequences of tags with, or None."""
     found = [layer for layer in model._flatten_layers() if isinstance(layer, CRF)]
     return found[0] if found else None
-
-
-def span_outputs(
-    start: Tensor, end: Tensor, real: Tensor, initializer: keras.Initializer
-) -> dict[str, Tensor]:
-    """Return `s . start_t` and `e . end_t` where `real`, -1e9 elsewhere (BERT, section 4.2).
-
-    Args:
-        start, end: `[B, T, F]`, inputs of the layers "start" and "end".
-        real: bool `[B, T]`.
-        initializer: of the vectors s and e. There is no bias: it would not change a softmax over
-            the positions.
-
-    Returns:
-        dict of float32 `start_logits` and `end_logits` `[B, T]`.
-    """
-    outputs = {}
-    for name, h in (("start", start), ("end", end)):
-        dense = keras.layers.Dense(
-            1,
-            use_bias=False,
-            kernel_initializer=initializer.clone(),  # itself would give both the same values
-            dtype="float32",
-            name=name,
-        )
-        logits = dense(ops.cast(h, "float32"))[..., 0]  # [B, T]
-        outputs[f"{name}_logits"] = ops.where(real, logits, -1e9)
-    return outputs

@@ -1,18 +1,16 @@
 """What pretraining learns: losses with their counts, and measures of what was learnt."""
 
 from tfnlp.objectives.bert_pretraining import BertPretraining
+from tfnlp.objectives.cross_entropy import smoothed_cross_entropy
 from tfnlp.objectives.distillation import Distillation
 from tfnlp.objectives.electra_pretraining import ElectraPretraining
 from tfnlp.objectives.elmo_pretraining import ElmoPretraining
-from tfnlp.objectives.glove import GloVe
 from tfnlp.objectives.gpt_pretraining import GPTPretraining
 from tfnlp.objectives.keras_objective import KerasObjective
-from tfnlp.objectives.label_smoothing import smoothed_cross_entropy
-from tfnlp.objectives.nnlm_pretraining import NNLMPretraining
 from tfnlp.objectives.objective import Objective
 from tfnlp.objectives.translation import Translation
-from tfnlp.objectives.word2vec import Word2Vec
 from tfnlp.objectives.word_similarity import answer_analogies, rate_pairs
+from tfnlp.objectives.word_vectors import GloVe, NNLMPretraining, Word2Vec
 
 __all__ = [
     "BertPretraining",

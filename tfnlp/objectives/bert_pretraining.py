@@ -4,9 +4,8 @@ import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.objectives.logits import best_class, cross_entropy
+from tfnlp.objectives.cross_entropy import best_class, cross_entropy, masked_softmax, whole_sums
 from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors
-from tfnlp.objectives.vocabulary import masked_softmax, whole_sums
 
 _PAIR_LABELS = ("next_sentence", "sentence_order")
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfnlp.objectives.logits import best_class, cross_entropy
+from tfnlp.objectives.cross_entropy import best_class, cross_entropy
 from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors
 
 

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from tfnlp.objectives.cross_entropy import TiedSoftmax, whole_sums
 from tfnlp.objectives.objective import Batch, Objective, Tensors, perplexity
-from tfnlp.objectives.vocabulary import TiedSoftmax, whole_sums
 
 
 class GPTPretraining(Objective):

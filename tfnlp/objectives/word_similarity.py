@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import stats
 
-from tfnlp.text.words.vectors import WordVectors, unit
+from tfnlp.text.word_vectors import WordVectors, unit
 
 _SCORES = 1 << 24  # numbers in a block of scores
 

@@ -17,13 +17,13 @@ from tfnlp.files import written_whole
 from tfnlp.plan.chips import Chip, Topology
 from tfnlp.plan.hlo import program_costs
 from tfnlp.plan.processes import run_module
+from tfnlp.settings.plan import CACHE
 
 # The compiler's messages for a program that is too big.
 _TOO_BIG = (
     r"Used ([\d.]+[KMGT]?) of [\d.]+[KMGT]? hbm",
     r"\(([\d.]+[KMGT]?)\) exceeds available HBM",
 )
-CACHE = os.path.join("~", ".cache", "tfnlp", "plan")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,16 +4,16 @@ import sys
 import time
 from typing import Any
 
-from tfnlp.families.config import REMAT
 from tfnlp.plan.chips import GIB, parse_topology
 from tfnlp.plan.compiler import compile_for
-from tfnlp.plan.config import ENGINES, PlanConfig
 from tfnlp.plan.figures import figures
 from tfnlp.plan.jax_lowering import lower_jax
 from tfnlp.plan.lowering import lower, refused
 from tfnlp.plan.presets import Preset
 from tfnlp.plan.search import POWERS, largest_fitting, predicted
 from tfnlp.plan.steps import planned_step
+from tfnlp.settings.plan import ENGINES, PlanSettings
+from tfnlp.settings.training import REMAT
 
 _FIRST = 32  # rows with which a search begins
 _WEIGHT_BYTES = 12  # a weight and two slots, in float32
@@ -21,7 +21,7 @@ Figures = dict[str, Any]
 Key = tuple[int, int, str]  # rows a replica, micro-batches, what is computed again
 
 
-def make_plan(config: PlanConfig) -> dict[str, Any]:
+def make_plan(config: PlanSettings) -> dict[str, Any]:
     """Compile the batch that a config asks for, or search for the largest that fits.
 
     Returns:
@@ -44,7 +44,7 @@ def make_plan(config: PlanConfig) -> dict[str, Any]:
 
 
 class _Planner:
-    def __init__(self, config: PlanConfig, engine: str) -> None:
+    def __init__(self, config: PlanSettings, engine: str) -> None:
         self.config, self.engine = config, engine
         self.topology = parse_topology(config.topology)
         self.known: dict[Key, Figures] = {}

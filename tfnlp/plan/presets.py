@@ -1,4 +1,4 @@
-"""The published models by name, and the training steps of their recipes."""
+"""The training steps of the recipes of published models."""
 
 from __future__ import annotations
 
@@ -6,20 +6,7 @@ import dataclasses
 from typing import Any
 
 from tfnlp.families import FAMILIES, Family
-
-
-def _published() -> dict[str, tuple[Family, str]]:
-    """Return the name of each model to its family and size."""
-    found = {}
-    for family in sorted(FAMILIES.values(), key=lambda f: f.name):
-        for size in family.plan.lengths if family.plan else ():
-            # A size that bears the family's name, such as "gpt2-small", needs no prefix.
-            named = size if size.startswith(family.name) else family.plan.prefix + size
-            found[named] = (family, size)
-    return found
-
-
-MODELS = _published()
+from tfnlp.settings.plan import MODELS
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -64,7 +51,7 @@ class Preset:
             if getattr(self, option) is not None and option not in plan.options:
                 takes = [f.name for f in FAMILIES.values() if f.plan and option in f.plan.options]
                 raise ValueError(f"`{option}` is for {' and '.join(takes)}, not for {name}")
-        size = MODELS[name][1]
+        _, size = MODELS[name]
         self.length = self.length or plan.lengths[size]
         self.sizes = dict(self.sizes or getattr(models, self.family.sizes[size]))
         self.vocab_size = self.vocab_size or self.sizes.get("vocab_size", plan.vocab_size)
@@ -87,7 +74,7 @@ class Preset:
     @property
     def family(self) -> Family:
         """The family of the model."""
-        return MODELS[self.name][0]
+        return FAMILIES[MODELS[self.name][0]]
 
     @property
     def plan(self) -> Any:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tfnlp.families import FAMILIES
 from tfnlp.plan.chips import GIB
-from tfnlp.plan.config import PlanConfig
 from tfnlp.plan.figures import run_hours
-from tfnlp.plan.presets import MODELS
+from tfnlp.settings.plan import MODELS, PlanSettings
 
 Figures = Mapping[str, Any]
 _STEP = ("batch_per_replica", "accumulation", "remat")  # what tells two steps apart
 
 
-def report(config: PlanConfig, result: Figures) -> str:
+def report(config: PlanSettings, result: Figures) -> str:
     """Return the text for what `make_plan` returned."""
     if "engines" not in result:
         return _plan(config, result)
@@ -64,7 +64,7 @@ def _less(pair: list[Figures], name: str, text: Callable[[float], str]) -> str:
     )
 
 
-def _plan(config: PlanConfig, result: Figures) -> str:
+def _plan(config: PlanSettings, result: Figures) -> str:
     lines = []
     if "largest" in result:
         largest = result["largest"]
@@ -93,17 +93,17 @@ def _plan(config: PlanConfig, result: Figures) -> str:
     return "\n".join(lines)
 
 
-def pretrain_command(config: PlanConfig, result: Figures) -> str:
+def pretrain_command(config: PlanSettings, result: Figures) -> str:
     """Return the command line that trains with the step of a plan, text and output left out."""
-    family, size = MODELS[config.model]
-    values = {name: getattr(config, name) for name in ("predictions", "samples")}
+    name, size = MODELS[config.model]
+    values = {key: getattr(config, key) for key in ("predictions", "samples")}
     values["length"] = result["length"]
     run = run_hours(result, config.steps, config.tokens)
     options = {
         "--engine": result["engine"],
         "--strategy": "tpu",
         "--size": size,
-        **{flag: values[name] for name, flag in family.plan.pretrain.items()},
+        **{flag: values[key] for key, flag in FAMILIES[name].plan.pretrain.items()},
         "--batch-size": result["global_batch"],
         "--accumulation": result["accumulation"] if result["accumulation"] > 1 else None,
         "--remat": result["remat"] if result["remat"] != "none" else None,
@@ -111,14 +111,14 @@ def pretrain_command(config: PlanConfig, result: Figures) -> str:
         "--dropout": config.dropout if "dropout" in config.given else None,
         "--steps": None if run is None else run["steps"],
     }
-    words = ["tfnlp pretrain", family.name]
+    words = ["tfnlp pretrain", name]
     words += [f"{flag} {value}" for flag, value in options.items() if value is not None]
     words += [] if config.float32 else ["--bf16"]
     words += ["--shard-optimizer"] if config.shard_optimizer else []
     return " ".join(words)
 
 
-def table(config: PlanConfig, result: Figures) -> str:
+def table(config: PlanSettings, result: Figures) -> str:
     """Return the figures of one step as a table."""
     parts = result["accumulation"]
     trained = "weights" if result["lora"] is None else f"trained weights of rank {result['lora']}"

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfnlp.plan.presets import Preset
 from tfnlp.plan.recipes import step_settings
-from tfnlp.training.step import Step
+from tfnlp.training.engines.tensorflow_step import Step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ def planned_step(preset: Preset) -> PlannedStep:
         return step.train(dict(zip(batch, tensors, strict=True)), number)
 
     specs = (tf.TensorSpec(shape, dtype) for shape, dtype in batch.values())
-    return PlannedStep(settings.task.model, train, (tf.TensorSpec((), "int64"), *specs))
+    return PlannedStep(settings.objective.model, train, (tf.TensorSpec((), "int64"), *specs))
 
 
 def _no_values() -> contextlib.AbstractContextManager[None]:

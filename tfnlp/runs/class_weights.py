@@ -1,6 +1,5 @@
 """Weights of classes and smoothing of labels: what a run is asked for, as numbers."""
 
-import collections
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -8,21 +7,15 @@ from typing import Any
 BALANCED = "balanced"
 
 
-def loss_settings(config: Any, spec: Any, train: list[Any]) -> dict[str, Any]:
+def loss_settings(config: Any, task: Any, train: list[Any]) -> dict[str, Any]:
     """Return what the loss of a run has beside the task's: nothing, where nothing was asked for.
 
     Returns:
         dict of `label_smoothing` and `class_weights`, a dict by class in the order of the labels.
     """
-    from tfnlp.tasks.fine_tuning import SMOOTHED, WEIGHTED
-    from tfnlp.tasks.task_spec import OUTPUTS
-
     found: dict[str, Any] = {}
-    for name, kinds in (("class_weights", WEIGHTED), ("label_smoothing", SMOOTHED)):
-        if getattr(config, name) and spec.output not in kinds:
-            tasks = ", ".join(task for task, output in OUTPUTS.items() if output in kinds)
-            raise ValueError(f"`{name}` is for {tasks}, not for {spec.task}; leave it out")
-        if getattr(config, name) and spec.crf:
+    for name in ("class_weights", "label_smoothing"):
+        if getattr(config, name) and task.crf:
             raise ValueError(
                 f"`{name}` can't be given with `crf`, whose loss is of whole sequences of tags; "
                 "leave one of them out"
@@ -30,46 +23,21 @@ def loss_settings(config: Any, spec: Any, train: list[Any]) -> dict[str, Any]:
     if config.label_smoothing:
         found["label_smoothing"] = config.label_smoothing
     if config.class_weights:
-        found["class_weights"] = _weights(config.class_weights, spec, train)
+        found["class_weights"] = _weights(config.class_weights, task, train)
     return found
 
 
-def _weights(asked: Any, spec: Any, train: list[Any]) -> dict[str, float]:
+def _weights(asked: Any, task: Any, train: list[Any]) -> dict[str, float]:
     if asked == BALANCED:
-        return balanced(spec, train)
+        return task.balanced(train)
     pairs = _pairs(asked)
-    unknown = sorted(set(pairs) - set(spec.labels))
+    unknown = sorted(set(pairs) - set(task.labels))
     if unknown:
         raise ValueError(
             f"`class_weights` has {unknown[0]!r}, which is not among the labels: "
-            f"{', '.join(spec.labels[:10])}" + (", ..." if len(spec.labels) > 10 else "")
+            f"{', '.join(task.labels[:10])}" + (", ..." if len(task.labels) > 10 else "")
         )
-    return {label: pairs.get(label, 1.0) for label in spec.labels}
-
-
-def balanced(spec: Any, train: list[Any]) -> dict[str, float]:
-    """Return `n / (K n_k)` for each of K classes, n_k of n labels: scikit-learn's "balanced".
-
-    Of "labels" `(n - n_k) / n_k`, n_k of n examples: both decisions then count alike. A label that
-    all examples have counts as if one lacked it.
-    """
-    counts = label_counts(spec, train)
-    if spec.output == "label":
-        count = len(train)
-        return {n: max(1, count - counts[n]) / max(1, counts[n]) for n in spec.labels}
-    total = sum(counts.values())
-    # A label of a teacher may not occur, nor one of another fold; its weight is never used.
-    size = len(spec.labels)
-    return {label: total / (size * max(1, counts[label])) for label in spec.labels}
-
-
-def label_counts(spec: Any, train: list[Any]) -> collections.Counter:
-    """Return how often each class, label or tag occurs in examples."""
-    if spec.output == "tag":
-        return collections.Counter(tag for example in train for tag in example.tags)
-    if spec.output == "label":
-        return collections.Counter(label for example in train for label in example.label)
-    return collections.Counter(example.label for example in train)
+    return {label: pairs.get(label, 1.0) for label in task.labels}
 
 
 def _pairs(asked: Any) -> dict[str, float]:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tfnlp.configs import Config
 from tfnlp.locks import locked
+from tfnlp.settings.options import Settings
 
 
 def several_workers(config: Any) -> bool:
@@ -17,7 +17,7 @@ def several_workers(config: Any) -> bool:
 
 
 @contextlib.contextmanager
-def devices(config: Config) -> Iterator[Any]:
+def devices(config: Settings) -> Iterator[Any]:
     """Yield the `tf.distribute` strategy, or the `JaxDevices`, that a config asks for.
 
     Only the first of several workers prints.

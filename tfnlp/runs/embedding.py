@@ -24,60 +24,65 @@ import numpy as np
 
 from tfnlp import __version__
 from tfnlp.bars import ProgressBar
-from tfnlp.data.labelled.texts import read_texts
+from tfnlp.data.labelled.texts import read_texts, text_files
+from tfnlp.data.rows import held, paths_of, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.precision import check_precision
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
 from tfnlp.locks import PREFIX as LOCK
 from tfnlp.locks import locked
 from tfnlp.runs.embedding_output import check_free, kind_of, outputs, write_output
 from tfnlp.runs.search_index import faiss
+from tfnlp.settings.use import EmbedSettings
 
 _PART = 16_384  # texts
 
 
-def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]:
+def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, Any]:
     """Write a vector for each text; a call that was stopped goes on after its last whole part.
 
     Returns:
         `texts`, `size`, and `files`, the paths that were written.
     """
     kind = kind_of(config.output)
-    paths = config.input if isinstance(config.input, list) else [config.input]
     files = outputs(config.output, kind)
     for path in files:
         check_free(path, config.overwrite)
     _check_options(config, kind)
     if not os.path.isdir(os.path.dirname(os.path.abspath(config.output))):
         raise FileNotFoundError(f"there is no folder for `output` {config.output}; make it first")
-    for path in paths:
-        if not os.path.isfile(os.path.expanduser(path)):
-            raise FileNotFoundError(f"no such file: {path}")
+    rows = held(config.input)
+    sources = paths_of(rows, "input")
+    paths = [] if sources is None else text_files(sources)
+    given = texts_of(rows, "input", config.text) if sources is None else None
+
+    def texts() -> Iterator[str]:
+        if given is not None:
+            return iter(given)
+        return itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
+
     folder = f"{files[0]}.parts"
     with locked(folder), _kept_with_parts(folder):
-        _begun(folder, {**_settings(config), "dtype": dtype, **_facts(config, paths)})
-        texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
+        _begun(folder, {**_settings(config), "dtype": dtype, **_facts(config, paths, given)})
         if config.runner is None:
-            count, size = _write_parts(config, texts, folder, dtype)
+            count, size = _write_parts(config, texts(), folder, dtype)
         else:
             # Beam warns of clouds' libraries that are not used.
             logging.getLogger("apache_beam").setLevel(logging.ERROR)
             needed("apache_beam", "apache-beam", "beam", "`runner`")
             from tfnlp.runs.embedding_pipeline import run_pipeline
 
-            count, size = run_pipeline(config, _settings(config), texts, folder, dtype, _PART)
+            count, size = run_pipeline(config, _settings(config), texts(), folder, dtype, _PART)
         if not count:
-            raise ValueError(f"there are no texts in {', '.join(map(str, paths))}")
-        texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
+            raise ValueError(f"there are no texts in {', '.join(paths) or '`input`'}")
         index = {"approximate": config.approximate, "settings": _of_index(config)}
-        write_output(kind, files, _parts(folder), (count, size), texts, index)
+        write_output(kind, files, _parts(folder), (count, size), texts(), index)
     shutil.rmtree(folder)
     return {"texts": count, "size": size, "files": files}
 
 
-def _check_options(config: EmbedConfig, kind: str) -> None:
+def _check_options(config: EmbedSettings, kind: str) -> None:
     """Refuse options that do not fit the output or each other."""
     in_memory = not isinstance(config.model, str)
     if kind == "" and config.raw:
@@ -98,7 +103,7 @@ def _check_options(config: EmbedConfig, kind: str) -> None:
         raise ValueError("workers of a pipeline load the model; give its path as `model`")
 
 
-def _settings(config: EmbedConfig) -> dict[str, Any]:
+def _settings(config: EmbedSettings) -> dict[str, Any]:
     """Return the arguments of `Family.sentence_function`."""
     indexed = kind_of(config.output) == ""
     return {
@@ -109,7 +114,7 @@ def _settings(config: EmbedConfig) -> dict[str, Any]:
     }
 
 
-def _of_index(config: EmbedConfig) -> dict[str, Any]:
+def _of_index(config: EmbedSettings) -> dict[str, Any]:
     model = config.model
     if isinstance(model, str) and os.path.exists(model):
         model = os.path.abspath(model)
@@ -133,7 +138,7 @@ def _kept_with_parts(folder: str) -> Iterator[None]:
 
 
 def _write_parts(
-    config: EmbedConfig, texts: Iterator[str], folder: str, dtype: str | None
+    config: EmbedSettings, texts: Iterator[str], folder: str, dtype: str | None
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
     vectors = sentence_function(config.model, _settings(config), dtype)
@@ -168,9 +173,11 @@ def part_path(folder: str, number: int) -> str:
     return os.path.join(folder, f"{number:06d}.npy")
 
 
-def _facts(config: EmbedConfig, paths: list[str]) -> dict[str, Any]:
+def _facts(config: EmbedSettings, paths: list[str], texts: list[str] | None) -> dict[str, Any]:
     """Return what tells other texts and another model from these, as JSON."""
     facts = {"text": config.text, "part": _PART}
+    if texts is not None:
+        facts["texts"] = zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"))
     if isinstance(config.model, str):
         held = _files(config.model) if os.path.exists(config.model) else [config.model]
         return {**facts, "files": [_fact(path) for path in [*paths, *held]]}

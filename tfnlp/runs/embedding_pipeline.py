@@ -19,10 +19,10 @@ from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInf
 
 from tfnlp.data.shards.folder import WORK, Folder
 from tfnlp.data.shards.runner import Progress
-from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
 from tfnlp.runs.embedding import part_path, sentence_function
 from tfnlp.runs.examples import runner_of
+from tfnlp.settings.use import EmbedSettings
 
 
 class PartHandler(ModelHandler):
@@ -66,7 +66,7 @@ class PartHandler(ModelHandler):
 
 
 def run_pipeline(
-    config: EmbedConfig,
+    config: EmbedSettings,
     settings: dict[str, Any],
     texts: Iterator[str],
     folder: str,

@@ -4,10 +4,7 @@ import glob
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
 from typing import Any
-
-from tfnlp.runs.class_weights import label_counts
 
 _MANY_LABELS = 20  # with fewer, a file of few examples is meant so
 
@@ -45,28 +42,25 @@ def say(source: str, what: str) -> None:
     print(f"{source}: {what}", file=sys.stderr)
 
 
-def say_cut(source: str, spec: Any, cut: int, examples: int) -> None:
+def say_cut(source: str, task: Any, cut: int, examples: int) -> None:
     """Say how many examples are too long to be read whole, if any are."""
     if cut:
-        limit = f"max_length {spec.max_length}"
-        if spec.task == "answer":
-            limit = f"max_question {spec.max_question}"
-        say(source, f"{cut:,} of {examples:,} examples are longer than {limit} and were cut")
+        say(source, f"{cut:,} of {examples:,} examples are longer than {task.limit} and were cut")
 
 
-def say_labels(source: str, spec: Any, examples: list[Any]) -> None:
+def say_labels(source: str, task: Any, examples: list[Any]) -> None:
     """Say which labels of a model never occur, and which tags that occur it can't predict."""
-    if not spec.labels:
+    if not task.labels:
         return
-    counts = label_counts(spec, examples)
-    absent = [label for label in spec.labels if label not in counts]
+    counts = task.label_counts(examples)
+    absent = [label for label in task.labels if label not in counts]
     if absent:
         say(
             source,
-            f"{len(absent)} of {len(spec.labels)} labels of the training examples never occur: "
+            f"{len(absent)} of {len(task.labels)} labels of the training examples never occur: "
             f"{_listed(absent)}",
         )
-    unknown = sorted(set(counts) - set(spec.labels))
+    unknown = sorted(set(counts) - set(task.labels))
     if unknown:
         say(
             source,
@@ -80,7 +74,7 @@ def _listed(labels: list[str]) -> str:
 
 
 def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
-    """Return the examples of a `FinetuneConfig`: those to learn from and those to measure on.
+    """Return the examples of a `FinetuneSettings`: those to learn from and those to measure on.
 
     With folds all are in the first part. The third is the config, with the columns that the first
     were read from.
@@ -112,61 +106,16 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
 
 
 def check_examples(
-    spec: Any, config: Any, train: list[Any], dev: list[Any], unlabelled: list[Any] = ()
+    task: Any, config: Any, train: list[Any], dev: list[Any], unlabelled: list[Any] = ()
 ) -> None:
     """Check that all examples are of the form of the first one to learn from."""
     for part, examples in (("train", train), ("dev", dev), ("unlabelled", unlabelled)):
         held_out = part == "dev" and config.dev is None
         source = config.train if held_out else getattr(config, part)
         for number, example in enumerate(examples, 1):
-            where = f"`{part}` {shown_source(source)}, example {number}"
-            if spec.task == "classify" and example.label not in spec.labels:
-                raise ValueError(
-                    f"{where} has the label {example.label!r}, which no example to learn from "
-                    f"has: {', '.join(spec.labels[:10])}"
-                )
-            if spec.task == "choose" and len(example.choices) != spec.choices:
-                raise ValueError(
-                    f"{where} has {len(example.choices)} choices, the first one {spec.choices}; "
-                    "expected as many in all"
-                )
-            if spec.reads_texts and len(example.segments) != spec.texts:
-                raise ValueError(
-                    f"{where} has {len(example.segments)} texts, the first one {spec.texts}"
-                )
-
-
-def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
-    """Return a prediction that is right, to learn which measures there are."""
-    if spec.task == "answer":
-        text = example.answers[0][0] if example.answers else ""
-        return {"answer": text, "answers": [text], "null_score": 0.0}
-    if spec.output == "tag":
-        return {"tags": list(example.tags)}
-    if spec.task == "labels":
-        return {"labels": list(example.label)}
-    if spec.task == "classify":
-        return {"label": spec.labels[0] if example.label not in spec.labels else example.label}
-    return {"score": example.label, "choice": example.label}
-
-
-def golds_of(task: str, examples: list[Any]) -> list[Any]:
-    """Return the labels of examples as `tfnlp.tasks.baselines` takes them."""
-    name = {"answer": "answers", "tag": "tags", "roles": "tags"}.get(task, "label")
-    return [getattr(example, name) for example in examples]
-
-
-def sentences_of(task: str, examples: list, split: Callable[[str], str]) -> Iterator[list[str]]:
-    """Yield the words of all texts of examples, a list a text."""
-    for example in examples:
-        if task in ("tag", "roles"):
-            yield example.words
-        elif task == "answer":
-            yield split(example.question).split()
-            yield split(example.context).split()
-        else:
-            for text in (*example.segments, *example.choices):
-                yield split(text).split()
+            misfit = task.misfit(example)
+            if misfit:
+                raise ValueError(f"`{part}` {shown_source(source)}, example {number} {misfit}")
 
 
 def crc32(examples: list) -> int:
@@ -177,7 +126,7 @@ def crc32(examples: list) -> int:
 def shown_source(source: Any) -> str:
     """Return the name of what examples were read from: its files, or "rows" of Python objects."""
     paths = [source] if isinstance(source, str | os.PathLike) else source
-    if not (paths and isinstance(paths, list | tuple) and all(map(_is_source, paths))):
+    if not isinstance(paths, list | tuple) or not paths or not all(map(_is_source, paths)):
         return "rows"
     shown = " ".join(map(os.fspath, paths[:3]))
     return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown

@@ -26,13 +26,13 @@ def run_config(
         if hasattr(config, "predicate_size"):
             head["predicate_size"] = config.predicate_size
     columns = {"text": config.text_columns, "label": config.label}
-    if work.spec.task == "labels":
+    if work.read_as.label_columns or work.read_as.separator:
         columns["label_columns"] = work.read_as.label_columns
         columns["separator"] = work.read_as.separator
     return {
         "tfnlp": __version__,
         "model": "task",
-        "spec": work.spec.config(),
+        "spec": work.task.config(),
         "backbone": task_folder.backbone_config(work.backbone),
         "features": features,
         **({SECTION: work.adaptation.config()} if work.adaptation else {}),
@@ -44,7 +44,7 @@ def run_config(
 
 def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return what `config.json` says of the training and of the examples."""
-    from tfnlp.training.settings import optimizer_settings
+    from tfnlp.training.optimizers import optimizer_settings
 
     config = work.config
     numbers = {"metric": work.metric, "bf16": config.bf16, "fp16": config.fp16, "seed": seed}

@@ -3,11 +3,11 @@
 from typing import Any
 
 from tfnlp.families.defaults import recorded
-from tfnlp.runs.finetune_config import FinetuneConfig
+from tfnlp.settings.finetune import FinetuneSettings
 
 
 def make_trainer(
-    config: FinetuneConfig,
+    config: FinetuneSettings,
     strategy: Any,
     task: Any,
     settings: dict[str, Any],
@@ -54,7 +54,7 @@ def task_of(model: Any, settings: dict[str, Any]) -> Any:
     return task if weight is None else tasks.TaskDistillation(task, weight, settings["temperature"])
 
 
-def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -> int:
+def micro_batches(config: FinetuneSettings, strategy: Any, features: str | None) -> int:
     """Return the micro-batches of an update where the config gives none.
 
     A CPU gains from parts of 8 examples or more of similar length, which need less padding. Larger
@@ -73,7 +73,7 @@ def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -
 
 
 def kept_numbers(
-    config: FinetuneConfig, strategy: Any, features: str | None, folder: str
+    config: FinetuneSettings, strategy: Any, features: str | None, folder: str
 ) -> dict[str, Any]:
     """Return the rate and the micro-batches of an earlier start, where the config gives none."""
     found = {}

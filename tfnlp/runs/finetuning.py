@@ -19,18 +19,16 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.finetune_config import EMBED, FEATURES, FILL, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
-    golds_of,
     read_parts,
     say_cut,
     say_labels,
-    sentences_of,
     shown_source,
 )
 from tfnlp.runs.finetune_record import begin, ended_before, run_config, shown_results, write_results
-from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
+from tfnlp.runs.finetune_settings import settings_of
+from tfnlp.runs.finetune_spec import check_pack, metric_of, task_learnt
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
 from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import search
@@ -41,9 +39,11 @@ from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
+from tfnlp.settings.finetune import FEATURES, FinetuneSettings
+from tfnlp.tasks import Embed, Fill, HeadTask, Task
 
 
-def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
+def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[Any]]:
     """Train each combination of features and seed that a config asks for.
 
     Returns:
@@ -51,7 +51,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
         measure that chose it, "folder", its folder, and of several runs "runs", the measures of
         each; of "fill" those of pretraining.
     """
-    if task == FILL:
+    if kind is Fill:
         family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
         return {**train_family(family, config), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
@@ -63,10 +63,10 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
             "give another `output`, or `restart` to replace them by one run"
         )
     with devices(config) as strategy, locked(config.output):
-        if task == EMBED:
+        if kind is Embed:
             work = SentenceTrainingRuns(config, strategy)
         else:
-            work = Finetuning(task, config, strategy)
+            work = Finetuning(kind, config, strategy)
         choices = FEATURES if config.features == "all" else [work.features]
         if single:
             results = work.run(config.output, choices[0], config.seeds[0])
@@ -80,15 +80,15 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
 class Finetuning:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
-        self.task, self.config, self.strategy = task, config, strategy
+    def __init__(self, kind: type[HeadTask], config: FinetuneSettings, strategy: Any) -> None:
+        self.config, self.strategy = config, strategy
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
-        self.train, self.dev, self.read_as = read_parts(task, config)
+        self.train, self.dev, self.read_as = read_parts(kind.name, config)
         self.every = self.train  # of which folds are held out in turn
         if config.folds:
-            self._folds = fold_numbers(task, self.every, config.folds)
+            self._folds = fold_numbers(kind, self.every, config.folds)
             self._divide(0)
         output = None if config.restart else config.output
         self.backbone = task_folder.load_backbone(config.model, output)
@@ -97,24 +97,24 @@ class Finetuning:
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
-            check_pack(task, config, self.backbone, self.features)
+            check_pack(config, self.backbone, self.features)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, self.features)
-        self.spec = spec_of(task, config, self.backbone, self.features, self.every)
+        self.task = task_learnt(kind, config, self.backbone, self.features, self.every)
         self.teaching, self.examples = None, self.train
         if config.teacher is not None:
-            self.teaching = Teaching(config, self.spec, self.train)
-            self.spec, self.examples = self.teaching.spec, self.teaching.examples
-        self._loss_settings = loss_settings(config, self.spec, self.train)
+            self.teaching = Teaching(config, self.task, self.train)
+            self.task, self.examples = self.teaching.task, self.teaching.examples
+        self._loss_settings = loss_settings(config, self.task, self.train)
         if not config.pack:  # of packed rows there are fewer
-            sizes = {"max_length": self.spec.max_length, "hidden_size": width(self.backbone) or 1}
+            sizes = {"max_length": self.task.max_length, "hidden_size": width(self.backbone) or 1}
             check_batch_memory(config, sizes)
         unlabelled = self.examples[len(self.train) :]
-        check_examples(self.spec, config, self.train, self.dev, unlabelled)
+        check_examples(self.task, config, self.train, self.dev, unlabelled)
         held_out = f"{shown_source(config.train)}, held out"
         source = held_out if config.dev is None else shown_source(config.dev)
-        say_labels(source, self.spec, self.dev)
-        self.metric = metric_of(config, self.spec, self.dev)
+        say_labels(source, self.task, self.dev)
+        self.metric = metric_of(config, self.task, self.dev)
         self._prepared = {}
         self._cut: dict[str, int] | None = None  # examples that are too long; known once prepared
 
@@ -131,7 +131,7 @@ class Finetuning:
     def take_fold(self, fold: int) -> None:
         """Let the next run measure on a fold and learn from the others."""
         self._divide(fold)
-        self._loss_settings = loss_settings(self.config, self.spec, self.train)
+        self._loss_settings = loss_settings(self.config, self.task, self.train)
         self._prepared.clear()
         self._cut = None
 
@@ -194,8 +194,8 @@ class Finetuning:
         learnt = task_of(model, settings)
         trainer = make_trainer(self.config, self.strategy, learnt, settings, steps, folder, seed)
         print(
-            f"{self.task}: {len(self.examples):,} examples to learn from, {len(self.dev):,} to "
-            f"measure on; {steps} steps of {_shown_size(settings, batches)}\n"
+            f"{self.task.name}: {len(self.examples):,} examples to learn from, "
+            f"{len(self.dev):,} to measure on; {steps} steps of {_shown_size(settings, batches)}\n"
             + shown_weights(model.model)
             + (f" on {features} features" if features else "")
             + ("" if self.teaching is None else f"\n{self.teaching.described()}"),
@@ -235,12 +235,9 @@ class Finetuning:
         return {**settings, **self._loss_settings, **kept}
 
     def _measured(self, model: Any, dev: Any, dev_batches: Any) -> dict[str, float]:
-        from tfnlp.tasks.scoring import score
-        from tfnlp.tasks.thresholds import tuned
-
         predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
-        spec, predictions = tuned(self.spec, self.dev, predictions)
-        found = score(spec, self.dev, predictions)
+        task, predictions = self.task.tuned(self.dev, predictions)
+        found = task.measures(self.dev, predictions)
         # Not those of single labels, which may be many.
         return {n: x for n, x in found.items() if "/" not in n or n == self.metric}
 
@@ -261,10 +258,10 @@ class Finetuning:
         if config.unlabelled is not None:
             source += f" and {shown_source(config.unlabelled)}"
         if config.dev is None:  # both are of one source
-            say_cut(source, self.spec, train + dev, count + len(self.dev))
+            say_cut(source, self.task, train + dev, count + len(self.dev))
         else:
-            say_cut(source, self.spec, train, count)
-            say_cut(shown_source(config.dev), self.spec, dev, len(self.dev))
+            say_cut(source, self.task, train, count)
+            say_cut(shown_source(config.dev), self.task, dev, len(self.dev))
 
     def _words(self) -> list[str] | None:
         """Return the words that the task has embeddings for: they come twice or more."""
@@ -272,37 +269,29 @@ class Finetuning:
             return None
         from tfnlp.text import split_words
 
-        sentences = sentences_of(self.task, self.train, split_words)
-        counts = collections.Counter(word.lower() for words in sentences for word in words)
+        counts = collections.Counter(
+            word.lower()
+            for example in self.train
+            for words in self.task.words_of(example, split_words)
+            for word in words
+        )
         found = sorted((w for w, n in counts.items() if n > 1), key=lambda w: (-counts[w], w))
         return [word for word in found if word.strip() == word and word]
 
     def _finish(self, folder: str, model: Any, dev: Any, steps: int) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
-        from tfnlp.tasks.baselines import baselines
-        from tfnlp.tasks.scoring import score
-        from tfnlp.tasks.squad import off_the_edge
-        from tfnlp.tasks.thresholds import tuned
-
         predictions = model.predict(self.dev, prepared=dev)
-        metrics = score(self.spec, self.dev, predictions)
+        metrics = self.task.measures(self.dev, predictions)
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
-        found = baselines(self.task, golds_of(self.task, self.dev), self.spec.labels)
+        found = self.task.baselines(self.task.golds(self.dev))
         results["baseline"] = {name: dataclasses.asdict(b) for name, b in found.items()}
         results["base"] = base_name(self.backbone)
         given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
         results.update(facts_of(self.backbone, *given))
-        if self.spec.unanswerable:
-            odds = [p["null_score"] for p in predictions]
-            results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)
-            model.spec = dataclasses.replace(self.spec, threshold=results["threshold"])
+        model.task, kept = self.task.settled(self.dev, predictions, metrics)
+        if kept:
             predictions = model.predict(self.dev, prepared=dev)
-            results["metrics"] = score(model.spec, self.dev, predictions)
-        if self.spec.task == "labels":
-            results["metrics_at_0.5"] = metrics
-            model.spec, predictions = tuned(self.spec, self.dev, predictions)
-            results["thresholds"] = dict(zip(self.spec.labels, model.spec.thresholds, strict=True))
-            results["metrics"] = score(model.spec, self.dev, predictions)
+            results.update(kept, metrics=model.task.measures(self.dev, predictions))
         lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         write_results(folder, results)
@@ -324,7 +313,7 @@ def _training_batches(
     if model.packed is not None:
         rows = {"batch_size": parts, "examples_per_batch": size}
         if tokens is not None:
-            rows = {"batch_size": max(1, tokens // (model.spec.max_length * parts)) * parts}
+            rows = {"batch_size": max(1, tokens // (model.task.max_length * parts)) * parts}
         return model.packed_batches(train, examples, seed=seed, **rows)
     # A TPU's programs have fixed shapes.
     fixed = config.no_buckets or isinstance(strategy, tf.distribute.TPUStrategy)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.configs import default_of, is_required
 from tfnlp.families import FAMILIES
 from tfnlp.families.published import opened, opened_modules
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.use_config import EmbedConfig
 from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
 from tfnlp.runs.pretraining import train_family
+from tfnlp.settings.tables import TASKS
+from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
@@ -88,10 +88,12 @@ def pretrain(
         family: "word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
             "roberta", "distilbert", "albert" or "electra".
         text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
-            sentences) or of dicts; a pandas frame; a `tf.data.Dataset`. Of models that translate a
-            list of pairs, or `source=` and `target=` files.
+            sentences) or of dicts; a table of pandas, polars or Arrow; a Hugging Face data set; a
+            `tf.data.Dataset`. See `tfnlp.data.documents_of`. Of models that translate rows of a
+            sentence and its translation (in tables `source` and `target`), or `source=` and
+            `target=` files.
         output: The run's folder. The same call again resumes a run that was stopped.
-        settings: The fields of the family's config (`tfnlp.settings(family)` lists them), such as
+        settings: The fields of the family's settings (`tfnlp.settings(family)` lists them), such as
             `size`, `steps`, `batch_size`, `learning_rate`, `valid`.
 
     Returns:
@@ -127,10 +129,11 @@ def finetune(
             vectors of sentences; or "fill", which goes on with the masked language model of a BERT.
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
-            pandas frame; a `tf.data.Dataset`. See `tfnlp.data.examples_of`; of "fill" text.
+            table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See
+            `tfnlp.data.examples_of`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
-        settings: The fields of the task's config (`tfnlp.settings(task)` lists them), such as
+        settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
             `epochs`, `learning_rate`, `features`, `seeds`, `folds`, `search`.
 
     Returns:
@@ -142,25 +145,29 @@ def finetune(
             used, a model that can't be fine-tuned, or a folder that holds another run.
         OSError: if something can't be read or written.
     """
-    from tfnlp.runs.finetuning import finetune_task
-    from tfnlp.runs.task_run import TaskRun
-
     if task not in TASKS:
         raise ValueError(f"task={task!r} must be one of {', '.join(TASKS)}")
     config_class, _ = TASKS[task]
     model = os.fspath(model) if isinstance(model, os.PathLike) else model
-    names = ("start", "text", "valid") if task == FILL else ("model", "train", "dev")
+    names = [field.name for field in dataclasses.fields(config_class)]
+    names = ("model", "train", "dev") if "model" in names else ("start", "text", "valid")
     given = dict(zip(names, (model, train, dev), strict=True))
     given.update(settings, output=None if output is None else os.fspath(output))
     config = config_class.make(**{n: value for n, value in given.items() if value is not None})
-    results, examples = finetune_task(task, config)
-    if task in (EMBED, FILL):
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.runs.finetuning import finetune_task
+    from tfnlp.runs.task_run import TaskRun
+    from tfnlp.tasks import TASKS as KINDS
+    from tfnlp.tasks import HeadTask
+
+    results, examples = finetune_task(KINDS[task], config)
+    if not issubclass(KINDS[task], HeadTask):
         loaded = load(config.output)
         loaded.results = results
         return loaded
     run = TaskRun(config.output)
     run.results = {**(run.results or {}), **results}
-    run.dev = examples if dev is None else dev
+    run.dev = examples if dev is None or isinstance(dev, Iterator) else dev
     return run
 
 
@@ -200,18 +207,19 @@ def export(
 
 def embed(
     model: Any,
-    input: str | os.PathLike[str] | list[Any],
+    input: Any,
     output: str | os.PathLike[str],
     dtype: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Write one vector for each text of files; what `tfnlp embed` does.
+    """Write one vector for each text; what `tfnlp embed` does.
 
-    For texts in memory see `Pretrained.embed`.
+    `Pretrained.embed` returns vectors and writes nothing.
 
     Args:
         model: A path or name that `tfnlp.load` takes, or a `Pretrained`.
-        input: A file or several: a text a line, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
+        input: A file or several, also as globs, `tfds:` and `book:` names: a text a line, `.tsv`,
+            `.csv`, `.jsonl` or `.parquet`. Or texts in memory, as in `tfnlp.pretrain`.
         output: `.npy`, `.parquet`, or `.tsv` for TensorBoard's projector; a name without an ending
             is an index, which `tfnlp.load` returns as an object with `search`. The same call again
             goes on after the last whole part of 16,384 texts.
@@ -230,9 +238,8 @@ def embed(
     """
     from tfnlp.runs.embedding import embed_files
 
-    paths = [os.fspath(path) for path in (input if isinstance(input, list) else [input])]
-    given = {"model": model, "input": paths, "output": os.fspath(output), **settings}
-    return embed_files(EmbedConfig.make(**given), dtype)
+    given = {"model": model, "input": input, "output": os.fspath(output), **settings}
+    return embed_files(EmbedSettings.make(**given), dtype)
 
 
 def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
@@ -250,23 +257,3 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
 
     with opened_modules(os.fspath(path)) as folders:
         return [inspect_module(folder) for folder in folders]
-
-
-def settings(name: str) -> dict[str, str]:
-    """Return the settings of a family or a task: each name with its default and its meaning.
-
-    Args:
-        name: A family of `tfnlp.pretrain` or a task of `tfnlp.finetune`.
-
-    Raises:
-        ValueError: for another name.
-    """
-    configs = {n: family.config for n, family in FAMILIES.items()}
-    configs.update({n: config for n, (config, _) in TASKS.items()})
-    if name not in configs:
-        raise ValueError(f"name={name!r} must be one of {', '.join(configs)}")
-    found = {}
-    for field in dataclasses.fields(configs[name]):
-        default = "required" if is_required(field) else f"default {default_of(field)!r}"
-        found[field.name] = f"{field.metadata['help']} ({default})"
-    return found

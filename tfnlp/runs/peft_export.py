@@ -10,7 +10,7 @@ from tfnlp.runs.task_folder import load_task
 
 def export_adapters(run: Any, directory: str, base: str | None, overwrite: bool) -> str:
     """Write and return the folder that PEFT, and tfnlp, read of a `TaskRun`; see its `export`."""
-    from tfnlp.checkpoints.heads.config import task_config
+    from tfnlp.checkpoints.heads import task_config
     from tfnlp.checkpoints.peft import is_base, save_adapter
 
     low_rank = adaptation_of(run.config).low_rank
@@ -45,7 +45,7 @@ def export_adapters(run: Any, directory: str, base: str | None, overwrite: bool)
         base,
         low_rank,
         parts.architecture,
-        task_config(task_model.spec),
+        task_config(task_model.task),
         overwrite,
     )
     return directory

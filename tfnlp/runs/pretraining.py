@@ -106,7 +106,7 @@ def _steps(config: Any, batches: Any) -> int:
 
 def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, Any]:
     """Return `config.json`: everything that decides which numbers a run ends with."""
-    from tfnlp.training.settings import optimizer_settings
+    from tfnlp.training.optimizers import optimizer_settings
 
     found = {
         "tfnlp": __version__,
@@ -158,7 +158,7 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
 
 
 def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
-    """Return the `Trainer` that a `TrainingConfig` describes."""
+    """Return the `Trainer` that a `TrainingSettings` describes."""
     from tfnlp import training
 
     warmup = int(config.warmup * config.steps)
@@ -200,6 +200,6 @@ def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
     if not can_draw("curve.png"):
         return None
     if trainer.workers.chief:
-        shown = (["perplexity"], trainer.task.report) if prepared.perplexity else ()
+        shown = (["perplexity"], trainer.objective.report) if prepared.perplexity else ()
         plot_history(trainer.history, picture, *shown)
     return picture

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from tfnlp.checksums import check_files, checksums
+from tfnlp.data.rows import is_text, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.families.sentence_runs import reader_of
 from tfnlp.families.sentences import encoder_and_length
-from tfnlp.hub.modules.search import export_search
+from tfnlp.hub.modules.sentences import export_search
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -78,11 +79,11 @@ class Index:
         """The model of the queries' vectors."""
         return load_pretrained(self._model or self.settings["model"])
 
-    def search(self, queries: str | list[str], top: int = 5, exact: bool | None = None) -> list:
+    def search(self, queries: Any, top: int = 5, exact: bool | None = None) -> list:
         """Return the texts whose vectors have the largest products with those of queries.
 
         Args:
-            queries: A string or a list of them.
+            queries: A string, or several as in `Pretrained.embed`.
             top: Texts for each.
             exact: Compare all vectors; False: search the graph; None: the graph if there is one.
 
@@ -94,7 +95,7 @@ class Index:
             ValueError: without a graph, or if the model's vectors have another size.
             ImportError: for a graph without faiss.
         """
-        several = [queries] if isinstance(queries, str) else list(queries)
+        several = texts_of(queries, "queries")
         if top < 1:
             raise ValueError(f"`top` {top} must be 1 or more")
         graph = self.settings.get("approximate", False)
@@ -115,7 +116,7 @@ class Index:
             ]
             for pair in zip(scores, rows, strict=True)
         ]
-        return found[0] if isinstance(queries, str) else found
+        return found[0] if is_text(queries) else found
 
     def text(self, row: int) -> str:
         """Return a text by its number."""

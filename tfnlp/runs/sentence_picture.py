@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.pictures import matplotlib_module, subplots, write_figure
-from tfnlp.tasks.sentence_scores import unit_rows
+from tfnlp.tasks.embed import unit_rows
 
 _PAIRS = 200  # that are drawn as lines
 

@@ -27,7 +27,6 @@ from tfnlp.families.sentences import pooled_of
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
-from tfnlp.runs.finetune_config import SentenceConfig, settings_of
 from tfnlp.runs.finetune_examples import read_parts, say, shown_source
 from tfnlp.runs.finetune_record import (
     begin,
@@ -36,10 +35,18 @@ from tfnlp.runs.finetune_record import (
     training_sections,
     write_results,
 )
+from tfnlp.runs.finetune_settings import settings_of
 from tfnlp.runs.finetune_spec import max_length_of
 from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer
 from tfnlp.runs.memory import check_batch_memory, shown_weights
-from tfnlp.runs.sentence_examples import check_alike, lesson_of
+from tfnlp.settings.embed import EmbedTaskSettings
+from tfnlp.tasks.embed import (
+    check_alike,
+    encode_texts,
+    lesson_of,
+    main_sentence_metric,
+    score_sentences,
+)
 
 _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 
@@ -47,15 +54,13 @@ _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 class SentenceTrainingRuns:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, config: SentenceConfig, strategy: Any) -> None:
-        from tfnlp.tasks.sentence_scores import main_sentence_metric
-
+    def __init__(self, config: EmbedTaskSettings, strategy: Any) -> None:
         self.config, self.strategy, self.features = config, strategy, None
-        if config.folds:
-            raise ValueError("`folds` are not for embed; give `dev` or `held_out`")
         check_batch(config, strategy)
         self.train, self.dev, _ = read_parts("embed", config)
-        self.lesson = lesson_of(self.train, config.objective, config.train)
+        self.lesson = lesson_of(
+            self.train, config.objective, f"`train` {shown_source(config.train)}"
+        )
         self._check_dev()
         output = None if config.restart else config.output
         self.backbone = task_folder.load_backbone(config.model, output)
@@ -78,7 +83,8 @@ class SentenceTrainingRuns:
         self._before: dict[str, Any] | None = None
 
     def _check_dev(self) -> None:
-        config, source = self.config, self.config.dev or self.config.train
+        config = self.config
+        source = config.train if config.dev is None else config.dev
         name = f"`{'train' if config.dev is None else 'dev'}` {shown_source(source)}"
         check_alike(self.dev, name)
         if len(self.dev[0].segments) < 2:
@@ -177,7 +183,6 @@ class SentenceTrainingRuns:
         import tensorflow as tf
 
         from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-        from tfnlp.tasks.sentence_encoding import encode_texts
         from tfnlp.training import is_compiled
 
         lesson, reader = self.lesson, sentence_runs.reader_of(self.backbone)
@@ -247,8 +252,6 @@ class SentenceTrainingRuns:
         return sentence_runs.vectors_of_texts(model, texts)
 
     def _scores(self, vectors: Mapping[str, np.ndarray]) -> dict[str, float]:
-        from tfnlp.tasks.sentence_scores import score_sentences
-
         found = score_sentences(self.dev, vectors)
         if self.metric not in found:
             raise ValueError(f"`metric` {self.metric} is not among {', '.join(sorted(found))}")

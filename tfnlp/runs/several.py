@@ -82,8 +82,6 @@ def write_runs(output: str, found: dict[str, Any]) -> None:
 
 def _keep_out_of_fold(config: Any, work: Any) -> dict[str, float]:
     """Write the prediction of each example by the fold that did not learn it; return measures."""
-    from tfnlp.tasks.scoring import score
-
     rows: list[Any] = [None] * len(work.every)
     for fold in range(config.folds):
         path = os.path.join(config.output, f"fold-{fold + 1}", task_folder.PREDICTIONS)
@@ -92,7 +90,7 @@ def _keep_out_of_fold(config: Any, work: Any) -> dict[str, float]:
                 rows[example] = {"fold": fold + 1, **json.loads(line)}
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     write_lines(os.path.join(config.output, OUT_OF_FOLD), lines)
-    return score(work.spec, work.every, rows)
+    return work.task.measures(work.every, rows)
 
 
 def _table(rows: dict[str | None, list[dict[str, float]]], main: str, what: str = "dev") -> str:

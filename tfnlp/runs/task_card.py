@@ -12,24 +12,6 @@ from tfnlp.families.cards import base_of, shown_name
 if TYPE_CHECKING:
     from tfnlp.runs.task_run import TaskRun
 
-_DOES = {
-    "classify": "classify texts",
-    "labels": "say which labels texts have",
-    "similarity": "say how similar two texts are",
-    "choose": "choose the text that goes on from another",
-    "answer": "find the answer to a question in a document",
-    "tag": "tag the words of a sentence",
-    "roles": "say which role each word of a sentence has for a predicate",
-}
-_PIPELINES = {
-    "classify": "text-classification",
-    "labels": "text-classification",
-    "similarity": "text-classification",
-    "choose": "multiple-choice",
-    "answer": "question-answering",
-    "tag": "token-classification",
-    "roles": "token-classification",
-}
 _MANY = 20  # labels that are listed
 
 
@@ -57,28 +39,28 @@ def source_names(source: Any) -> list[str]:
 
 def card_of_task(run: TaskRun) -> Card:
     """Return the card of a fine-tuned model."""
-    spec, config, results = run.task_model.spec, run.config, run.results or {}
+    task, config, results = run.task_model.task, run.config, run.results or {}
     title = FAMILIES[config["backbone"]["kind"]].title
     name, licence = shown_name(results.get("base") or ""), results.get("licence")
     if not results:  # somebody's checkpoint
         name, licence = shown_name(run.path), licence_of(run.folder)
     published = config["backbone"].get("published") or {}
     name = published.get("name", name) or f"{title}, whose name is not recorded"
-    labels = ", ".join(spec.labels[:_MANY]) + (", ..." if len(spec.labels) > _MANY else "")
+    labels = ", ".join(task.labels[:_MANY]) + (", ..." if len(task.labels) > _MANY else "")
     return Card(
-        f"{title[0].upper()}{title[1:]}, fine-tuned to {_DOES.get(spec.task, spec.task)}"
+        f"{title[0].upper()}{title[1:]}, fine-tuned to {task.does}"
         + (f": {labels}." if labels else "."),
         name,
         licence,
         _data(config.get("data") or {}, results.get("data") or {}),
         {
             **({"features": config["features"]} if config.get("features") else {}),
-            "max_length": spec.max_length,
+            "max_length": task.max_length,
             **(config.get("training") or {}),
         },
         _shown(results.get("metrics") or {}),
         _measured_on(results.get("data") or {}),
-        _PIPELINES.get(spec.task),
+        task.pipeline,
     )
 
 

@@ -1,6 +1,5 @@
 """Fine-tuned checkpoints of Hugging Face as what fine-tuning leaves, and back."""
 
-import dataclasses
 import pathlib
 from typing import Any
 
@@ -9,9 +8,7 @@ import numpy as np
 from tfnlp.families import FAMILIES
 from tfnlp.runs.task_folder import backbone_config
 
-_LENGTH, _ANSWER_LENGTH, _STRIDE, _QUESTION = 512, 384, 128, 64  # as in transformers' examples
 _TOKENS = "token_embedding/embeddings"
-_CHOICES = 2  # until rows say how many there are
 
 
 def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
@@ -22,7 +19,7 @@ def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
         that can't be read: who loads the folder as something else says so.
     """
     from tfnlp.checkpoints.formats.json_files import read_json
-    from tfnlp.checkpoints.heads.config import architecture_of
+    from tfnlp.checkpoints.heads import architecture_of
 
     path = pathlib.Path(folder) / "config.json"
     if not path.is_file():
@@ -50,9 +47,9 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
         `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
         says that the number of texts or choices of an example is not known.
     """
-    from tfnlp.checkpoints.heads.tensors import assign_head
+    from tfnlp.checkpoints.heads import assign_head
     from tfnlp.hub import TaskModel
-    from tfnlp.tasks import TaskSpec
+    from tfnlp.tasks import TASKS
 
     known = task_files_of(folder)
     if known is None:
@@ -61,17 +58,20 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
     found = files.read(folder, architecture)
     backbone = found.backbone
     backbone.family, backbone.path = family, folder
-    spec = TaskSpec(**(found.spec or _spec(found, backbone.config["max_positions"])))
+    task = found.task
+    if task is None:  # the first of those with such outputs
+        kind = next(one for one in TASKS.values() if one.output == found.output)
+        task = kind.of_checkpoint(found.labels, backbone.config["max_positions"])
     config = {
-        "spec": spec.config(),
+        "spec": task.config(),
         "head": {"dropout": backbone.config["dropout"]},
         "features": None,
         "backbone": backbone_config(backbone),
         "columns": {"text": None, "label": None},
-        "open": not found.spec,
+        "open": found.task is None,
     }
     reader = family.fitting.reader(backbone) if found.reader is None else found.reader()
-    task_model = TaskModel(spec, reader, _model(backbone, spec, config["head"]))
+    task_model = TaskModel(task, reader, _model(backbone, task, config["head"]))
     if found.rows is not None:  # the last ones of the table of tokens
         (table,) = (w for w in task_model.model.weights if w.path == _TOKENS)
         kept = np.asarray(table)[: -len(found.rows)]
@@ -81,41 +81,23 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
     return task_model, config
 
 
-def _spec(found: Any, positions: int) -> dict[str, Any]:
-    """Return settings of a task that a checkpoint says nothing about."""
-    from tfnlp.tasks.task_spec import OUTPUTS
-
-    task = next(name for name, output in OUTPUTS.items() if output == found.output)
-    length = min(_ANSWER_LENGTH if task == "answer" else _LENGTH, positions)
-    spec = {"task": task, "labels": found.labels, "max_length": length, "stride": _STRIDE}
-    if task == "similarity":
-        spec["texts"] = 2
-    if task == "choose":
-        spec["choices"] = _CHOICES
-    if task == "answer":
-        spec["max_question"] = min(_QUESTION, length // 2)
-    return spec
+def _model(backbone: Any, task: Any, head: dict[str, Any]) -> Any:
+    return backbone.family.fitting.fine_tuned(backbone, task, head, task.head, None)
 
 
-def _model(backbone: Any, spec: Any, head: dict[str, Any]) -> Any:
-    outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
-    return backbone.family.fitting.fine_tuned(backbone, spec, head, outputs, None)
-
-
-def refitted(task_model: Any, config: dict[str, Any], **changes: int) -> Any:
-    """Return a task's model for another number of texts or choices of an example."""
+def refitted(task_model: Any, config: dict[str, Any], task: Any) -> Any:
+    """Return a task's model for a task of another number of texts or choices of an example."""
     from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.hub import TaskModel
 
-    spec = dataclasses.replace(task_model.spec, **changes)
     model = task_model.model
-    if spec.sequences != task_model.spec.sequences:
+    if task.sequences != task_model.task.sequences:
         kind, arguments = config["backbone"]["kind"], config["backbone"]["arguments"]
         backbone = Pretrained(None, None, arguments, family=FAMILIES[kind])
-        model = _model(backbone, spec, config["head"])
+        model = _model(backbone, task, config["head"])
         for variable, old in zip(model.weights, task_model.model.weights, strict=True):
             variable.assign(old)
-    return TaskModel(spec, task_model.reader, model)
+    return TaskModel(task, task_model.reader, model)
 
 
 def save_checkpoint(
@@ -133,15 +115,10 @@ def save_checkpoint(
             f"{path} was fine-tuned from an exported module, whose weights have no names of "
             "Hugging Face's; fine-tune the run or checkpoint that it was made from"
         )
-    if task_model.spec.task == "roles":
+    if task_model.task.only_module:
         raise ValueError(
-            f"{path} reads a predicate beside its words, which Hugging Face has no class for; "
-            "write it as savedmodel"
-        )
-    if task_model.spec.crf:
-        raise ValueError(
-            f"{path} has a CRF over its tags, which Hugging Face has no class for; write it as "
-            "savedmodel, or fine-tune without `crf`"
+            f"{path} has {task_model.task.only_module}, which Hugging Face has no class for; write "
+            "it as savedmodel"
         )
     if family.fitting.task_files is None:
         raise ValueError(f"{path} is {family.title}, which Hugging Face has no class for")

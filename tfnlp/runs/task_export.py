@@ -36,11 +36,10 @@ def export_task(
     return {"module": module, **graphs.paths()}
 
 
-def check_tags_alone(spec: Any, path: str, name: str) -> None:
+def check_tags_alone(task: Any, path: str, name: str) -> None:
     """Check that a model gives each tag from its words alone."""
-    if spec.crf or spec.task == "roles":
-        what = "a CRF over its tags" if spec.crf else "a predicate beside its words"
-        raise ValueError(f"`{name}`: {path} has {what}, which only a SavedModel holds")
+    if task.only_module:
+        raise ValueError(f"`{name}`: {path} has {task.only_module}, which only a SavedModel holds")
 
 
 def _tokenizer_writer(run: TaskRun) -> Callable[[str], None] | None:

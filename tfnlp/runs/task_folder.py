@@ -145,33 +145,30 @@ def make_task_model(
     """
     from tfnlp import models
     from tfnlp.hub import TaskModel
-    from tfnlp.tasks import TaskSpec
+    from tfnlp.tasks import task_of
     from tfnlp.text import WordIndex
 
-    fitting, spec = backbone.family.fitting, TaskSpec(**config["spec"])
+    fitting, task = backbone.family.fitting, task_of(config["spec"])
     reader, head = fitting.reader(backbone), config["head"]
-    outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
-    if spec.crf:
-        outputs["crf"] = spec.crf
     if config["features"] is None:
-        whole = (backbone, spec, head, outputs, dtype, adaptation_of(config))
+        whole = (backbone, task, head, task.head, dtype, adaptation_of(config))
         if pack:
             packed = fitting.fine_tuned(*whole, packed=True)
-            return TaskModel(spec, reader, models.unpacked_task(packed), packed=packed)
-        return TaskModel(spec, reader, fitting.fine_tuned(*whole))
+            return TaskModel(task, reader, models.unpacked_task(packed), packed=packed)
+        return TaskModel(task, reader, fitting.fine_tuned(*whole))
     features, count, size, mix = fitting.features(backbone, config["features"])
     index = None if words is None else WordIndex(words)
     model = models.feature_task(
-        spec.output,
+        task.output,
         count,
         size,
         mix=mix,
-        pairs=spec.texts == 2 or spec.task in ("answer", "choose"),
+        pairs=task.pairs,
         vocab_size=None if index is None else index.size,
-        **outputs,
+        **task.head,
         **head,
     )
-    return TaskModel(spec, reader, model, features, index)
+    return TaskModel(task, reader, model, features, index)
 
 
 def is_task(folder: str) -> bool:
@@ -191,11 +188,13 @@ def is_task(folder: str) -> bool:
 def check_task(folder: str, run: dict[str, Any]) -> None:
     """Check that a run's config is of a model, and of no larger one than its files can fill."""
     from tfnlp import models
-    from tfnlp.tasks import TaskSpec
+    from tfnlp.tasks import TASKS, task_of
 
-    spec = section(folder, run, "spec", TaskSpec, ())
+    kind = TASKS[stated(folder, run, "spec.task", TASKS)]
+    own = {field.name for field in dataclasses.fields(kind)} & set(run["spec"])
+    section(folder, {"spec": {n: run["spec"][n] for n in own}}, "spec", kind, ())
     try:
-        TaskSpec(**spec)
+        task_of(run["spec"])
     except ValueError as error:
         raise ValueError(
             f"{config_path(folder)} has a spec that makes no sense: {error}"
@@ -257,12 +256,7 @@ def load_task(
     words = read_lines(path, "list of words") if os.path.exists(path) else None
     results = read_json(os.path.join(folder, RESULTS))
     task_model = make_task_model(backbone, config, words)
-    tuned = {}
-    if results is not None and "threshold" in results:
-        tuned["threshold"] = results["threshold"]
-    if results is not None and "thresholds" in results:
-        tuned["thresholds"] = tuple(results["thresholds"].values())
-    task_model.spec = dataclasses.replace(task_model.spec, **tuned)
+    task_model.task = task_model.task.with_results(results or {})
     if task_model.features is not None and not config["backbone"]["saved"]:
         weights, encoder = os.path.join(folder, WEIGHTS), task_model.features.encoder
         encoder.load_weights(weights)

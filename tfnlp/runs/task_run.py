@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.cards import card_of_export
+from tfnlp.data import TaskExample
+from tfnlp.data.rows import files_of, held, is_text, rows_of
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.precision import dtype_policy
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
@@ -14,9 +16,8 @@ from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_s
 from tfnlp.runs.peft_export import export_adapters
 from tfnlp.runs.task_card import card_of_task
 from tfnlp.runs.task_checkpoint import refitted, save_checkpoint
-from tfnlp.runs.task_config import EvaluateTask, PredictTask
-from tfnlp.runs.task_examples import examples_of_texts, shown_in_report, texts_of
 from tfnlp.runs.task_export import check_tags_alone, export_task
+from tfnlp.settings.use import EvaluateTask, PredictTask
 
 _PART = 8192  # examples that are predicted at once
 
@@ -54,12 +55,12 @@ class TaskRun:
     @property
     def task(self) -> str:
         """Name of the task."""
-        return self.task_model.spec.task
+        return self.task_model.task.name
 
     @property
     def labels(self) -> list[str]:
         """Names of the classes or tags, in the order of the model's outputs."""
-        return list(self.task_model.spec.labels)
+        return list(self.task_model.task.labels)
 
     def set_inputs(self, texts: int | None = None, choices: int | None = None) -> None:
         """Say how many texts or choices an example has, where a checkpoint does not.
@@ -73,25 +74,19 @@ class TaskRun:
         Raises:
             ValueError: for a model that says another number itself.
         """
-        spec = self.task_model.spec
-        wanted = {"texts": texts, "choices": choices}
-        changes = {n: v for n, v in wanted.items() if v is not None and v != getattr(spec, n)}
-        if not changes:
+        count = texts if choices is None else 1 + choices
+        if count is None or count == self.task_model.task.count_of_texts:
             return
         if not self.config.get("open"):
-            name, value = next(iter(changes.items()))
-            raise ValueError(f"`{name}` {value}: {self.path} reads {getattr(spec, name)}")
-
-        with dtype_policy(self._dtype):
-            self.task_model = refitted(self.task_model, self.config, **changes)
+            raise ValueError(f"{self.path} takes {self.task_model.task.takes}")
+        self.suit_texts(count)
 
     def suit_texts(self, count: int) -> None:
         """Take the number of texts or choices from a row of texts, if it is not known."""
-        if self.config.get("open"):
-            if self.task_model.spec.reads_texts and count in (1, 2):
-                self.set_inputs(texts=count)
-            if self.task == "choose" and count > 2:
-                self.set_inputs(choices=count - 1)
+        task = self.task_model.task.suited_to(count)
+        if self.config.get("open") and task != self.task_model.task:
+            with dtype_policy(self._dtype):
+                self.task_model = refitted(self.task_model, self.config, task)
 
     def read(self, source: Any, config: Any, name: str, labelled: bool = True) -> list[Any]:
         """Return the examples of what `tfnlp.finetune` takes as `train`, here as `name`.
@@ -100,7 +95,7 @@ class TaskRun:
         """
         columns = self.with_columns(config)
         examples = read_data(self.task, source, columns, name, labelled).examples
-        if examples and (self.task_model.spec.reads_texts or self.task == "choose"):
+        if examples and isinstance(examples[0], TaskExample):
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples
 
@@ -108,10 +103,10 @@ class TaskRun:
         """Return a prediction for each row.
 
         Args:
-            rows: A list of texts (for "tag" sentences whose words are separated by spaces), of
-                tuples of texts (of pairs two, of "answer" a question and a document, of "choose" a
-                text and its choices, of "roles" a sentence and its predicate); or what
-                `tfnlp.finetune` takes as `train`, labels or not.
+            rows: Texts (for "tag" sentences whose words are separated by spaces) or tuples of texts
+                (of pairs two, of "answer" a question and a document, of "choose" a text and its
+                choices, of "roles" a sentence and its predicate); or what `tfnlp.finetune` takes
+                as `train`, labels or not. A string is one text: give files as `pathlib.Path`s.
             settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
                 `skip_bad_rows`.
 
@@ -131,7 +126,7 @@ class TaskRun:
         if not examples:
             return []
         (prepared,) = self.task_model.prepare([examples])
-        say_cut(source, self.task_model.spec, prepared.encoded.cut, len(examples))
+        say_cut(source, self.task_model.task, prepared.encoded.cut, len(examples))
         return self.task_model.predict(examples, batch_size, prepared)
 
     def predictions(
@@ -148,23 +143,23 @@ class TaskRun:
             (prepared,) = self.task_model.prepare([part])
             cut += prepared.encoded.cut
             yield from self.task_model.predict(part, batch_size, prepared)
-        say_cut(source, self.task_model.spec, cut, len(examples))
+        say_cut(source, self.task_model.task, cut, len(examples))
 
     def _examples(self, rows: Any, config: Any) -> list[Any]:
-        if isinstance(rows, list | tuple) and rows and all(isinstance(r, str) for r in rows):
-            if not all(os.path.exists(row) or row.startswith("tfds:") for row in rows):
-                self.suit_texts(1)
-                return examples_of_texts(self.task_model.spec, [(row,) for row in rows])
-        if isinstance(rows, list) and rows and isinstance(rows[0], list | tuple):
-            if all(isinstance(text, str) for text in rows[0]):
-                self.suit_texts(len(rows[0]))
-        spec = self.task_model.spec
-        if isinstance(rows, list) and rows and all(_is_texts(spec, row) for row in rows):
-            return examples_of_texts(spec, rows)
+        rows = [rows] if is_text(rows) else held(rows)
+        found = [] if files_of(rows) else [row for _, row in rows_of(rows, "rows")]
+        if found and all(isinstance(row, str) for row in found):
+            self.suit_texts(1)
+            return self.task_model.task.examples_of([[row] for row in found])
+        if found and isinstance(found[0], list) and all(isinstance(x, str) for x in found[0]):
+            self.suit_texts(len(found[0]))
+        task = self.task_model.task
+        if found and all(_is_texts(task, row) for row in found):
+            return task.examples_of(found)
         return self.read(rows, config, "rows", labelled=False)
 
     def with_columns(self, config: Any) -> Any:
-        """Return a `ColumnConfig` with the columns that the run was trained with as defaults."""
+        """Return a `ColumnSettings` with the columns that the run was trained with as defaults."""
         kept, changes = self.config["columns"], {}
         if not (config.label or config.label_columns):
             changes = {"label": kept["label"], "label_columns": kept.get("label_columns")}
@@ -191,18 +186,16 @@ class TaskRun:
 
     def measured(self, config: Any) -> tuple[dict[str, float], list[Any], list[dict]]:
         """Return measures, examples and predictions; write the report if one is asked for."""
-        from tfnlp.tasks.scoring import score
-
         if config.report is not None:
             from tfnlp.runs.report.page import check_packages
 
             check_packages()
         examples = self.read(config.data, config, "data")
-        spec = self.task_model.spec
+        task = self.task_model.task
         source = shown_source(config.data)
-        say_labels(source, spec, examples)
+        say_labels(source, task, examples)
         predictions = self.predicted(examples, config.batch_size, source)
-        metrics = score(spec, examples, predictions)
+        metrics = task.measures(examples, predictions)
         if config.report is not None:
             self._write_report(config, examples, predictions, metrics)
         return metrics, examples, predictions
@@ -231,7 +224,7 @@ class TaskRun:
     ) -> None:
         from tfnlp.runs.report.page import write_report
 
-        spec, run = self.task_model.spec, self.config
+        task, run = self.task_model.task, self.config
         backbone, training = run["backbone"], run.get("training", {})
         names = ("epochs", "batch_size", "learning_rate", "seed")
         learnt = (
@@ -250,15 +243,13 @@ class TaskRun:
         }
         write_report(
             config.report,
-            title=f"{spec.task}: {self.path}",
-            task="tag" if spec.output == "tag" else spec.task,
+            title=f"{task.name}: {self.path}",
+            task=task,
             summary=summary,
             metrics=metrics,
             history=None if self.history is None else self.history.state(),
-            examples=[
-                shown_in_report(spec, e, p) for e, p in zip(examples, predictions, strict=True)
-            ],
-            labels=list(spec.labels) or None,
+            baselines=task.baselines(task.golds(examples)),
+            rows=[task.report_row(e, p) for e, p in zip(examples, predictions, strict=True)],
         )
 
     def export(
@@ -314,7 +305,7 @@ class TaskRun:
         apart = [name for name in ("litert", "onnx") if name in given]
         apart += ["format"] if format == "peft" else []
         if apart:
-            check_tags_alone(self.task_model.spec, self.path, apart[0])
+            check_tags_alone(self.task_model.task, self.path, apart[0])
         if format == "peft":
             with card_of_export(card_of_task(self)):
                 return {"adapters": export_adapters(self, os.fspath(directory), base, overwrite)}
@@ -349,9 +340,9 @@ class TaskRun:
         return self.export(directory, overwrite, format)
 
 
-def _is_texts(spec: Any, row: Any) -> bool:
+def _is_texts(task: Any, row: Any) -> bool:
     return (
-        isinstance(row, list | tuple)
-        and len(row) == texts_of(spec)
+        isinstance(row, list)
+        and len(row) == task.count_of_texts
         and all(isinstance(text, str) for text in row)
     )

@@ -10,13 +10,13 @@ import numpy as np
 from tfnlp.families.distillation import check_without_teacher, weights_checksum
 from tfnlp.families.preparation import same_folder
 from tfnlp.files import written_whole
-from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
+from tfnlp.settings.finetune import FinetuneSettings
 
 
-def check_teacher(config: FinetuneConfig) -> None:
+def check_teacher(config: FinetuneSettings) -> None:
     """Check the arguments about the teacher."""
     check_without_teacher(config, ("distillation_weight", "temperature", "unlabelled"))
     path = getattr(config.teacher, "path", config.teacher)
@@ -28,52 +28,51 @@ class Teaching:
     """A teacher, and the examples that its student learns from.
 
     Attributes:
-        spec: The student's, with the labels of the teacher.
+        task: The student's, with the labels of the teacher.
         examples: Those with labels and then those without, which have some label in its place.
     """
 
-    def __init__(self, config: FinetuneConfig, spec: Any, train: list[Any]) -> None:
+    def __init__(self, config: FinetuneSettings, task: Any, train: list[Any]) -> None:
         self._config, self._labelled = config, len(train)
-        self._teacher = _loaded(config, spec.task)
-        self.spec = self._fitted(spec, train)
+        self._teacher = _loaded(config, task.name)
+        self.task = self._fitted(task, train)
         unlabelled = []
         if config.unlabelled is not None:
             unlabelled = read_data(
-                spec.task, config.unlabelled, config, "unlabelled", labelled=False
+                task.name, config.unlabelled, config, "unlabelled", labelled=False
             ).examples
-        self.unlabelled = [_with_some_label(self.spec, example) for example in unlabelled]
+        self.unlabelled = [self.task.some_label(example) for example in unlabelled]
         self.examples = train + self.unlabelled
         self._soft: dict[str, np.ndarray] | None = None
 
-    def _fitted(self, spec: Any, train: list[Any]) -> Any:
-        """Return the spec with the labels of the teacher, once both are known to fit."""
+    def _fitted(self, task: Any, train: list[Any]) -> Any:
+        """Return the task with the labels of the teacher, once both are known to fit."""
         teacher, source = self._teacher, shown_source(self._config.train)
-        theirs = teacher.task_model.spec
-        if theirs.task != spec.task:
+        theirs = teacher.task_model.task
+        if type(theirs) is not type(task):
             raise ValueError(
-                f"`teacher` {teacher.path} was fine-tuned on {theirs.task}; give a run of "
-                f"`tfnlp finetune {spec.task}`"
+                f"`teacher` {teacher.path} was fine-tuned on {theirs.name}; give a run of "
+                f"`tfnlp finetune {task.name}`"
             )
-        crf = spec.crf or theirs.crf
-        if spec.task in ("labels", "roles") or crf:  # whose outputs are not one distribution each
-            what = "`crf`, nor be a run with it" if crf else spec.task
-            raise ValueError(f"`teacher` can't be given with {what}; leave it out")
-        for name in ("texts", "choices"):
-            mine = getattr(spec, name)
-            if teacher.config.get("open"):
-                teacher.set_inputs(**{name: mine})
-            elif getattr(theirs, name) != mine:
-                raise ValueError(
-                    f"`teacher` {teacher.path} reads {getattr(theirs, name)} {name} of an example; "
-                    f"those of `train` {source} have {mine}"
-                )
-        unknown = sorted(set(spec.labels) - set(theirs.labels))
+        crf = task.crf or theirs.crf
+        if crf:  # whose outputs are no distribution of each word
+            raise ValueError(
+                "`teacher` can't be given with `crf`, nor be a run with it; leave it out"
+            )
+        if teacher.config.get("open"):
+            teacher.suit_texts(task.count_of_texts)
+        elif theirs.count_of_texts != task.count_of_texts:
+            raise ValueError(
+                f"`teacher` {teacher.path} takes {theirs.takes}, {theirs.count_of_texts} texts of "
+                f"an example; those of `train` {source} have {task.count_of_texts}"
+            )
+        unknown = sorted(set(task.labels) - set(theirs.labels))
         if unknown:
             raise ValueError(
                 f"`train` {source} has the label {unknown[0]!r}, which `teacher` {teacher.path} "
                 f"does not know: {', '.join(theirs.labels[:10])}"
             )
-        return dataclasses.replace(spec, labels=theirs.labels)
+        return dataclasses.replace(task, labels=theirs.labels) if task.labels else task
 
     def config(self, folder: str) -> dict[str, Any]:
         """Return what `config.json` says of the teacher.
@@ -106,8 +105,6 @@ class Teaching:
         It is computed once, and kept in the run's folder for a run that is resumed. `encoded` are
         the examples as the student reads them.
         """
-        from tfnlp.tasks.soft_targets import soft_columns
-
         path = os.path.join(folder, SOFT_TARGETS)
         if os.path.exists(path):
             self._soft = _read(path)
@@ -116,22 +113,22 @@ class Teaching:
         if not os.path.exists(path):
             with written_whole(path) as partial:
                 np.savez(partial, **self._soft)
-        return soft_columns(self.spec, encoded, self._soft, self._labelled)
+        return self.task.soft_columns(encoded, self._soft, self._labelled)
 
     def _computed(self, encoded: Any) -> dict[str, np.ndarray]:
-        from tfnlp.tasks.soft_targets import same_windows, soft_outputs
+        from tfnlp.tasks.sequences import same_windows
 
         model = self._teacher.task_model
         (prepared,) = model.prepare([self.examples])
-        if self.spec.output == "span" and not same_windows(encoded, prepared.encoded):
+        if self.task.of_windows and not same_windows(encoded, prepared.encoded):
             raise ValueError(
                 f"`teacher` {self._teacher.path} reads the documents in other pieces or windows "
                 f"than `model` {self._config.model}; give a model with its vocabulary, and the "
-                f"teacher's max_length {model.spec.max_length}, stride {model.spec.stride} and "
-                f"max_question {model.spec.max_question}"
+                f"teacher's max_length {model.task.max_length}, stride {model.task.stride} and "
+                f"max_question {model.task.max_question}"
             )
         outputs = model.outputs(model.batches(prepared, 32))
-        return soft_outputs(model.spec, prepared.encoded, outputs)
+        return model.task.soft_outputs(prepared.encoded, outputs)
 
 
 def forget(folder: str) -> None:
@@ -141,23 +138,13 @@ def forget(folder: str) -> None:
         os.remove(path)
 
 
-def _loaded(config: FinetuneConfig, task: str) -> Any:
+def _loaded(config: FinetuneSettings, task: str) -> Any:
     if isinstance(config.teacher, TaskRun):
         return config.teacher
     try:
         return TaskRun(config.teacher)
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"`teacher` must be a run of `tfnlp finetune {task}`: {error}") from error
-
-
-def _with_some_label(spec: Any, example: Any) -> Any:
-    """Return an example with a label that is read but not learnt."""
-    if spec.output == "tag":
-        return dataclasses.replace(example, tags=(None,) * len(example.words))
-    if spec.task == "answer":
-        return dataclasses.replace(example, answers=())
-    labels = {"classify": spec.labels[:1], "similarity": (spec.mean,), "choose": (0,)}
-    return dataclasses.replace(example, label=labels[spec.task][0])
 
 
 def _read(path: str) -> dict[str, np.ndarray]:

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from tfnlp.extras import needed
 from tfnlp.serving.batching import Batcher, Closed, Overloaded
-from tfnlp.serving.config import ServeConfig
 from tfnlp.serving.module import ServedModule
 from tfnlp.serving.requests import Refused, read_rows
+from tfnlp.settings.serve import ServeSettings
 
 PAGE = pathlib.Path(__file__).with_name("page")
 # The page asks no other host for anything, and no other page may hold it in a frame.
@@ -24,7 +24,7 @@ _LONGEST = 300  # characters of an error of TensorFlow that are shown
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
-def make_app(served: ServedModule, config: ServeConfig, batcher: Batcher) -> Any:
+def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher) -> Any:
     """Return the FastAPI application.
 
     `GET /` is the page, `GET /api/module` what it shows, `POST /api/ACTION` an action.

@@ -1,15 +1,21 @@
-"""A module with its actions: loaded from wherever `tfnlp inspect` finds it."""
+"""A module with its actions: loaded from wherever `tfnlp inspect` finds it, and recognised."""
 
 import os
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from tfnlp.families.published import opened_modules
-from tfnlp.hub import Inspection, inspect, load
-from tfnlp.serving.actions.action import Action, Row
-from tfnlp.serving.pairs import has_mlm, pair_actions, reads_ids
-from tfnlp.serving.recognition import actions_of
+from tfnlp.hub import Inspection, inspect, load, saved_tokenizer
+from tfnlp.hub.inspection.saved_graph import Call
+from tfnlp.hub.loading.checks import read_about
+from tfnlp.hub.modules.fill import fill_masks
+from tfnlp.layers import SentencePooling
+from tfnlp.serving import tasks, texts, vectors
+from tfnlp.serving.action import Action, Row, array_of
 
 _ENCODERS = ("encoder", "model")
 _PREPROCESSOR = "preprocessor"
@@ -19,6 +25,11 @@ _NO_MASKS = (
 )
 _NO_ATTENTION = "This module does not return its attention: its model has none."
 _ALONE = "Neighbours need the folder with `model` and `preprocessor` in it."
+_SERVED = ("serving_default", "default")
+_WORDS = "words.txt"  # the asset of word vectors
+_SMALLEST = 8  # numbers of a vector; fewer are taken for scores of a module by others
+_TOP = 5
+_MEAN = "the mean of `sequence_output` over the tokens of a text"
 
 
 @dataclass
@@ -96,3 +107,216 @@ def _of_pair(found: list[Inspection], modules: list[Any]) -> tuple[list[Action],
 def _reading(names: set[str], encoder: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return an encoder as a function of a dict that may hold more than it reads."""
     return lambda packed: encoder({name: packed[name] for name in names})
+
+
+def actions_of(found: Inspection, module: Any) -> list[Action]:
+    """Return the actions of one module; raise ValueError if it takes no strings."""
+    signatures = {f.name: f.calls[0] for f in found.signatures}
+    if "generate" in signatures:
+        return [texts.write(_signature(module, "generate"))]
+    name = next((name for name in _SERVED if name in signatures), None)
+    if name is not None and _takes_text(signatures[name]):
+        call, described = _signature(module, name), signatures[name]
+    else:
+        described = _own_call(found)
+        if described is None:
+            raise ValueError(_refusal(found))
+        call = _named(module, next(iter(described.arguments)))
+    if "attention" in signatures and "translation" in _outputs(described):
+        return [texts.translate(call, _signature(module, "attention"))]
+    action = _of_task(described, call, module)
+    if action is not None:
+        return [action]
+    return _of_vectors(found, described, call) or [tasks.outputs(call, list(described.arguments))]
+
+
+def _of_task(described: Call, call: Callable, module: Any) -> Action | None:
+    """Return the action of one of tfnlp's modules, by the names of its inputs and outputs."""
+    given, got = set(described.arguments), set(_outputs(described))
+    pairs = given == {"text_a", "text_b"}
+    if pairs or given == {"text"}:
+        if got == {"label", "probabilities"}:
+            return tasks.classify(call, _labels(module), pairs)
+        if got == {"labels", "probabilities"}:
+            return tasks.several_labels(call, _labels(module), pairs)
+        if got == {"score"}:
+            return tasks.similarity(call, pairs)
+        if got == {"tags", "tokens", "probabilities"}:
+            return tasks.tag(call)
+        if got == {"text", "tokens", "probabilities"}:
+            return texts.fill(call)
+    if given == {"text", "predicate"} and "tags" in got:
+        return tasks.tag(call, roles=True)
+    if given == {"text", "choices"} and "choice" in got:
+        return tasks.choose(call, described.arguments["choices"].shape[1])
+    if given == {"question", "context"} and {"answer", "start", "end"} <= got:
+        return tasks.answer(call)
+    if given == {"sentences"} and {"translation", "score"} <= got:
+        return texts.translate(call, None)
+    if given == {"inputs"} and {"texts", "scores", "rows"} == got:
+        return vectors.search(call)
+    return None
+
+
+def _of_vectors(found: Inspection, described: Call, call: Callable) -> list[Action]:
+    """Return the actions of a module from one string to one vector; none for another module."""
+    if len(described.arguments) != 1:
+        return []
+    (given,) = described.arguments
+    name = _vector(_outputs(described))
+    if name is None:
+        return []
+
+    def embed(strings: list[str]) -> np.ndarray:
+        return call(**{given: strings})[name]
+
+    shown = "the module's output" if name == "" else f"the output `{name}`"
+    actions = [vectors.neighbours(embed, shown)]
+    if _WORDS in found.assets:
+        path = os.path.join(found.path, "assets", _WORDS)
+        with tf.io.gfile.GFile(path) as file:
+            words = file.read().split("\n")[:-1]
+        subwords = any("subword" in v.name for v in found.variables)
+        actions.insert(0, vectors.nearest_words(embed, words, subwords))
+    return actions
+
+
+def _vector(described: dict[str, tf.TypeSpec]) -> str | None:
+    """Return the name of the output that is a vector for each text."""
+    names = [
+        name
+        for name, spec in described.items()
+        if isinstance(spec, tf.TensorSpec)
+        and spec.dtype.is_floating
+        and spec.shape.rank == 2
+        and (spec.shape[1] or 0) >= _SMALLEST
+    ]
+    return "default" if "default" in names else names[0] if len(names) == 1 else None
+
+
+def _takes_text(described: Call) -> bool:
+    """Return whether a signature takes strings, and beside them at most numbers of words."""
+    specs = described.arguments
+    others = {name for name, spec in specs.items() if spec.dtype != tf.string}
+    return bool(set(specs) - others) and others <= {"predicate"}
+
+
+def _own_call(found: Inspection) -> Call | None:
+    """Return the call of the module itself that takes one batch of strings."""
+    for function in found.functions:
+        for call in function.calls if not function.name else ():
+            first, *others = call.arguments.values() or [None]
+            fixed = not any(isinstance(x, tf.TypeSpec) for x in tf.nest.flatten(others))
+            text = isinstance(first, tf.TensorSpec) and first.dtype == tf.string
+            if (
+                text
+                and fixed
+                and first.shape.rank == 1
+                and call.arguments.get("training") is not True
+            ):
+                return Call(call.args[:1], {}, call.names, {}, call.outputs)
+    return None
+
+
+def _outputs(described: Call) -> dict[str, Any]:
+    """Return the outputs by name; the name of a single tensor is ""."""
+    return described.outputs if isinstance(described.outputs, dict) else {"": described.outputs}
+
+
+def _signature(module: Any, name: str) -> Callable[..., dict[str, Any]]:
+    """Return a module's signature as a function of named lists to a dict of arrays."""
+
+    def call(**inputs: Any) -> dict[str, Any]:
+        tensors = {key: tf.convert_to_tensor(x) for key, x in inputs.items()}
+        return {key: array_of(x) for key, x in module.signatures[name](**tensors).items()}
+
+    return call
+
+
+def _named(module: Any, name: str) -> Callable[..., dict[str, Any]]:
+    """Return a module's own call as a function of a named list."""
+
+    def call(**inputs: Any) -> dict[str, Any]:
+        found = module(tf.constant(inputs[name], "string"))
+        found = found if isinstance(found, dict) else {"": found}
+        return {key: tf.nest.map_structure(array_of, value) for key, value in found.items()}
+
+    return call
+
+
+def _labels(module: Any) -> list[str] | None:
+    labels = getattr(module, "labels", None)
+    return [label.decode("utf-8", "replace") for label in labels().numpy()] if labels else None
+
+
+def _refusal(found: Inspection) -> str:
+    taken = sorted({name for f in found.signatures for name in f.calls[0].arguments})
+    return (
+        f"{found.path} takes no text" + (f", but {', '.join(taken)}" if taken else "") + "; the "
+        "playground needs a module from strings, or a folder with its preprocessor beside it: "
+        "`tfnlp inspect` shows what a module takes"
+    )
+
+
+def pair_actions(
+    preprocess: Callable, encode: Callable, mlm: Callable | None = None, folder: str | None = None
+) -> list[Action]:
+    """Return the actions of an encoder and its preprocessor.
+
+    Args:
+        preprocess: strings to a dict of int32 `[B, T]`, `input_mask` among them.
+        encode: such a dict to a dict with `sequence_output`.
+        mlm: the same with `masked_lm_positions` to a dict with `mlm_logits`; or None.
+        folder: that of both modules, for the tokenizer that masks need.
+    """
+    mean = SentencePooling("mean")
+
+    @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
+    def means(strings: tf.Tensor) -> tf.Tensor:
+        packed = preprocess(strings)
+        return mean(encode(packed)["sequence_output"], mask=packed["input_mask"])  # [B, H]
+
+    def embed(strings: list[str]) -> np.ndarray:
+        return means(tf.constant(strings)).numpy()
+
+    actions = [vectors.neighbours(embed, _MEAN)]
+    if mlm is not None:
+        actions.insert(0, _fill(mlm, folder))
+    return actions
+
+
+def _fill(mlm: Callable, folder: str) -> Action:
+    tokenizer = saved_tokenizer(folder)
+    positions = read_about(f"{folder}/encoder").get("max_positions") or 512
+
+    @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
+    def filled(text: tf.Tensor) -> dict[str, tf.Tensor]:
+        def logits(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+            return mlm(inputs)["mlm_logits"]
+
+        return fill_masks(text, tokenizer, logits, positions, min(_TOP, tokenizer.vocab_size))
+
+    def call(text: list[str]) -> dict[str, Any]:
+        return {name: array_of(x) for name, x in filled(tf.constant(text)).items()}
+
+    return texts.fill(call)
+
+
+def has_mlm(found: Inspection) -> bool:
+    """Return whether an encoder has a masked-LM head, and reads what `fill_masks` gives it."""
+    calls = [call for f in found.functions if f.name == "mlm" for call in f.calls]
+    names = {"input_word_ids", "input_mask", "input_type_ids", "masked_lm_positions"}
+    return any(set(next(iter(call.arguments.values()))) == names for call in calls)
+
+
+def reads_ids(found: Inspection, name: str = "") -> set[str]:
+    """Return the inputs of a module that takes a dict of ids; an empty set for another one.
+
+    With a name it is a sub-object of the module that is called.
+    """
+    for function in found.functions:
+        for call in function.calls if function.name == name else ():
+            first = next(iter(call.arguments.values()), None)
+            if isinstance(first, dict) and {"input_word_ids", "input_mask"} <= set(first):
+                return set(first)
+    return set()

@@ -5,8 +5,8 @@ import math
 from collections.abc import Hashable
 from typing import Any
 
-from tfnlp.serving.actions.action import Action, Field, Option, Row
-from tfnlp.serving.config import ServeConfig
+from tfnlp.serving.action import Action, Field, Option, Row
+from tfnlp.settings.serve import ServeSettings
 
 
 class Refused(Exception):
@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 def read_rows(
-    body: bytes, action: Action, limits: ServeConfig
+    body: bytes, action: Action, limits: ServeSettings
 ) -> tuple[tuple[Hashable, ...], list[Row], int]:
     """Return what a request asks of an action.
 
@@ -64,7 +64,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
     return asked
 
 
-def _row(instance: Any, number: int, action: Action, limits: ServeConfig) -> Row:
+def _row(instance: Any, number: int, action: Action, limits: ServeSettings) -> Row:
     names = [field.name for field in action.fields]
     if isinstance(instance, str) and len(names) == 1:
         instance = {names[0]: instance}
@@ -81,7 +81,7 @@ def _row(instance: Any, number: int, action: Action, limits: ServeConfig) -> Row
     return dict(instance)
 
 
-def _check_value(value: Any, field: Field, where: str, limits: ServeConfig) -> None:
+def _check_value(value: Any, field: Field, where: str, limits: ServeSettings) -> None:
     where = f"{where}: {field.name}"
     if field.kind == "number":
         if type(value) is not int or not 0 <= value < 2**31:
@@ -96,7 +96,7 @@ def _check_value(value: Any, field: Field, where: str, limits: ServeConfig) -> N
         _check_text(text, field, f"{where}[{number}]", limits)
 
 
-def _check_text(text: Any, field: Field, where: str, limits: ServeConfig) -> None:
+def _check_text(text: Any, field: Field, where: str, limits: ServeSettings) -> None:
     if not isinstance(text, str):
         raise _wrong(f"{where} must be a string")
     if not field.may_be_empty and not text.strip():
@@ -148,7 +148,7 @@ def _wrong(message: str) -> Refused:
     return Refused(422, message)
 
 
-def _too_many(count: int, limits: ServeConfig) -> Refused:
+def _too_many(count: int, limits: ServeSettings) -> Refused:
     return Refused(
         413, f"the request has {count:,} texts; at most {limits.max_texts:,} are allowed"
     )

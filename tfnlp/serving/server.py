@@ -9,13 +9,13 @@ import sys
 from typing import Any
 
 from tfnlp.extras import needed
-from tfnlp.serving.config import ServeConfig
+from tfnlp.settings.serve import ServeSettings
 
 _LEFT_OPEN = 5  # seconds for idle connections
 _BACKLOG = 128
 
 
-def serve(config: ServeConfig) -> None:
+def serve(config: ServeSettings) -> None:
     """Serve a module until SIGINT or SIGTERM; then finish what was asked, and return.
 
     The port is taken before the module is loaded, so that a busy one is said at once. The address
@@ -87,7 +87,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _say(config: ServeConfig, listening: socket.socket, actions: list[str]) -> None:
+def _say(config: ServeSettings, listening: socket.socket, actions: list[str]) -> None:
     """Print the address, and a warning if other machines reach it."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

@@ -7,8 +7,7 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.models.task_heads import crf_of
-from tfnlp.objectives.label_smoothing import smoothed_cross_entropy
-from tfnlp.objectives.logits import best_class, cross_entropy
+from tfnlp.objectives.cross_entropy import best_class, cross_entropy, smoothed_cross_entropy
 from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, without_padding
 from tfnlp.tasks.class_weights import (
     binary_cross_entropy,

@@ -6,8 +6,8 @@ import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
+from tfnlp.objectives.cross_entropy import TiedSoftmax
 from tfnlp.objectives.objective import Batch, Tensors, perplexity
-from tfnlp.objectives.vocabulary import TiedSoftmax
 from tfnlp.tasks.fine_tuning import FineTuning
 
 

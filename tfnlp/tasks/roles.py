@@ -1,10 +1,104 @@
-"""Precision, recall and F1 of semantic roles."""
+"""The role of each word for a predicate (semantic role labelling)."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
-from tfnlp.tasks import metrics
+from tfnlp.settings.roles import RolesSettings
 from tfnlp.tasks.entities import entities, rates
+from tfnlp.tasks.sequences import Encoded, windows_of
+from tfnlp.tasks.tag import tagging
+from tfnlp.tasks.task import Measures, Prediction
+from tfnlp.tasks.words import WordTask
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Roles(WordTask):
+    """The role of each word for a predicate (semantic role labelling)."""
+
+    name: ClassVar[str] = "roles"
+    Settings: ClassVar[type] = RolesSettings
+    does: ClassVar[str] = "say which role each word of a sentence has for a predicate"
+    main_measure: ClassVar[str] = "f1"
+    count_of_texts: ClassVar[int] = 2
+    takes: ClassVar[str] = (
+        "a sentence, its words between spaces, and its predicate (a word of it, or its number "
+        "from 0)"
+    )
+
+    def example_of(self, texts: Sequence[str], number: int) -> RoleSentence:
+        words = tuple(texts[0].split())
+        return RoleSentence(words, None, _predicate(words, texts[1].strip(), number))
+
+    @property
+    def only_module(self) -> str:
+        return super().only_module or "a predicate beside its words"
+
+    def inputs_of(self, examples: Sequence[Any], first: int = 0) -> dict[str, Any]:
+        predicates = tf.constant([e.predicate for e in examples], "int32")
+        return {**super().inputs_of(examples, first), "predicate": predicates}
+
+    @property
+    def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
+        predicate = tf.TensorSpec([None], "int32", name="predicate")
+        return {n: {**inputs, "predicate": predicate} for n, inputs in super().signatures.items()}
+
+    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+        """Encode words and `predicate`, int `[B]`, which word is the predicate, in windows.
+
+        An encoder that is trained reads the predicate before the words, a segment of its own (Shi &
+        Lin 2019), and has the segment 1 at the predicate among the words, else 0. A network on
+        frozen layers reads the words alone, and `predicate_mask`, 1 at the predicate (He et al.
+        2017).
+        """
+        words = self.words_in(inputs)
+        pieces, numbered = self.read(reader, words)
+        # Of a number that is none of a word the nearest: texts to serve are not checked.
+        last = tf.maximum(words.row_lengths() - 1, 0)
+        place = tf.clip_by_value(tf.cast(inputs["predicate"], "int64"), 0, last)
+        chosen = words.row_starts() + place  # [B]
+        first = None
+        if whole:
+            longest = self.max_length - reader.special_tokens(2) - 1
+            padded = tf.concat([pieces.values, [[0]]], 0)  # of a sentence without words
+            first = tf.gather(padded, chosen)[:, :longest]
+        found = windows_of(reader, pieces, first, self.max_length, self.stride)
+        of_row = tf.gather(tf.cast(chosen, "int32"), found["window_row"])  # [N]
+        marked = tf.cast(found["token_word"] == of_row[:, None], "int32")  # [N, T]
+        name = "input_type_ids" if whole else "predicate_mask"
+        found["inputs"] = {**found["inputs"], name: marked}
+        is_cut = tf.zeros([words.nrows()], tf.int32)
+        return {**found, "is_cut": is_cut, "words": numbered, "lengths": words.row_lengths()}
+
+    def measures(self, examples: Sequence[Any], predictions: Sequence[Prediction]) -> Measures:
+        """Return accuracy, and precision, recall and f1 of roles, see `role_scores`."""
+        return role_scores(self.golds(examples), self.predicted_tags(predictions))
+
+    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
+        found = super().report_row(example, prediction)
+        found["words"][example.predicate] = f"[{found['words'][example.predicate]}]"
+        return found
+
+
+def _predicate(words: Sequence[str], predicate: str, number: int) -> int:
+    """Return the number of the word that a text says is the predicate."""
+    places = [place for place, word in enumerate(words) if word == predicate]
+    if len(places) == 1:
+        return places[0]
+    if predicate.isascii() and predicate.isdecimal() and int(predicate) < len(words):
+        return int(predicate)
+    found = "is not among its words" if not places else f"is {len(places)} of its words"
+    raise ValueError(
+        f"example {number}: the predicate {predicate!r:.60} {found}; give the word, or its number "
+        f"from 0 to {len(words) - 1}"
+    )
+
 
 _OF_PREDICATES = ("V", "C-V")  # which are given
 
@@ -32,7 +126,7 @@ def role_scores(
     (spans) and CoNLL-2009 (heads). A role is right if its name and its words are. `tags` and
     `predicted` have one list of strings a predicate.
     """
-    accuracy = metrics.tagging(tags, predicted, bio=False)
+    accuracy = tagging(tags, predicted, bio=False)
     bio = is_bio(tag for sentence in tags for tag in sentence)
     pairs = [(roles(a, bio), roles(b, bio)) for a, b in zip(tags, predicted, strict=True)]
     right = sum(len(gold & guess) for gold, guess in pairs)

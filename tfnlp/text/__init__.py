@@ -1,6 +1,7 @@
 """Strings to ids inside the TensorFlow graph; packing, masking and training of vocabularies."""
 
-from tfnlp.text.byte_pairs.files import read_bpe, write_bpe
+from tfnlp.text.byte_pair_files import read_bpe, write_bpe
+from tfnlp.text.byte_pair_training import train_bpe, train_roberta_bpe
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
     END_OF_SENTENCE,
@@ -9,32 +10,30 @@ from tfnlp.text.characters import (
     UNKNOWN,
     character_ids,
 )
-from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
-from tfnlp.text.gpt.roberta_tokenizer import (
-    ROBERTA_TOKENS,
-    RobertaTokenizer,
-    train_roberta_bpe,
-)
-from tfnlp.text.gpt.tokenizer import GPTTokenizer, gpt_tokenizer
-from tfnlp.text.gpt.training import train_bpe
+from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS, GPT2Tokenizer, RobertaTokenizer
+from tfnlp.text.gpt_tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
-from tfnlp.text.sentencepiece.model import read_model, train_sentencepiece, write_model
-from tfnlp.text.sentencepiece.tokenizer import SentencePieceTokenizer
+from tfnlp.text.sentencepiece import (
+    SentencePieceTokenizer,
+    read_model,
+    train_sentencepiece,
+    write_model,
+)
+from tfnlp.text.subwords import Subwords, subword_rows, subword_rows_in_graph
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 from tfnlp.text.tokenizer_files import tokenizer_candidates
-from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
-from tfnlp.text.wordpiece.vocabulary import (
+from tfnlp.text.word_vectors import WordVectors
+from tfnlp.text.wordpiece import (
     SPECIAL_TOKENS,
+    WordPieceTokenizer,
     read_vocabulary,
     train_wordpiece,
     write_vocabulary,
 )
-from tfnlp.text.words.index import WordIndex
-from tfnlp.text.words.subwords import Subwords, subword_rows, subword_rows_in_graph
-from tfnlp.text.words.vectors import WordVectors
-from tfnlp.text.words.vocabulary import (
+from tfnlp.text.words import (
     SPECIAL_WORDS,
+    WordIndex,
     read_words,
     split_words,
     train_words,

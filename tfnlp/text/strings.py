@@ -1,6 +1,10 @@
-"""Operations on batches of strings inside the TensorFlow graph."""
+"""Operations on batches of strings inside the TensorFlow graph, and TensorFlow Text.
+
+There is no TensorFlow Text for Windows. Packages import without it, and models train.
+"""
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -32,3 +36,25 @@ def join_rows(strings: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
     )
     rows = tf.cumsum(begins)[:-1] - 1  # [N], how many rows began before
     return tf.strings.unsorted_segment_join(strings.values, rows, strings.nrows())
+
+
+class _Missing:
+    """Raises an `ImportError` for whatever is asked of it."""
+
+    def __init__(self, cause: ImportError) -> None:
+        self.cause = cause
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ImportError(
+            f"tokenizing in a graph needs {name} of tensorflow-text, which is not installed: pip "
+            "install tensorflow-text, of the version of TensorFlow; for Windows there is none"
+        ) from self.cause
+
+
+tf_text: Any
+try:
+    import tensorflow_text as tf_text
+except ImportError as error:
+    tf_text = _Missing(error)

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from tfnlp.text.byte_pairs.tokenizer import BytePairTokenizer
+from tfnlp.text.base_tokenizers import BytePairTokenizer
 from tfnlp.text.packing import pack_segments, special_tokens
-from tfnlp.text.words.offsets import words_with_offsets
+from tfnlp.text.words import words_with_offsets
 
 ReadTexts = tuple[list[tf.RaggedTensor], tf.RaggedTensor | None, tf.RaggedTensor | None]
 

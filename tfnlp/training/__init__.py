@@ -1,9 +1,6 @@
 """Strategies, optimizers, schedules, the trainer and checkpoints."""
 
-from tfnlp.training.averaging import average_checkpoints
-from tfnlp.training.checkpoints import Checkpoints
-from tfnlp.training.cluster.strategy import STRATEGIES, make_strategy
-from tfnlp.training.cluster.workers import WorkerLost, Workers, read_cluster
+from tfnlp.training.checkpoints import Checkpoints, average_checkpoints
 from tfnlp.training.engines import default_strategy, device_kind, is_compiled, workers_of
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
@@ -20,7 +17,9 @@ from tfnlp.training.optimizers import (
 )
 from tfnlp.training.prediction import predict, predictor
 from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, noam, schedule
+from tfnlp.training.strategy import STRATEGIES, make_strategy
 from tfnlp.training.trainer import Trainer
+from tfnlp.training.workers import WorkerLost, Workers, read_cluster
 
 __all__ = [
     "Adagrad",

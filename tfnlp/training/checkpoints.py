@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import warnings
@@ -16,10 +17,11 @@ import tensorflow as tf
 
 from tfnlp.checksums import checksums
 from tfnlp.files import first_line, is_remote, write_error
-from tfnlp.training.randomness import seed_variables
+from tfnlp.training.randomness import without_seeds
 
 _INDEX = "variables.index"  # has a checksum of each tensor
 _NAME = re.compile(r"^(step|best|average)-(\d{10})$")
+_KEY = re.compile(r"^variables/(model\.S.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
 
 
 class Checkpoints:
@@ -214,9 +216,8 @@ def model_variables(model: keras.Model) -> dict[str, Any]:
 
     Dropout seeds are not among them: they follow from the step (see `randomness`).
     """
-    seeds = {id(v) for v in seed_variables(model)}
-    kept = [v for v in model.variables if id(v) not in seeds]
     in_tensorflow = keras.backend.backend() == "tensorflow"
+    kept = without_seeds(model.variables)
     return {f"model/{v.path}": v.value if in_tensorflow else v for v in kept}
 
 
@@ -237,3 +238,103 @@ def _move(partial: str, final: str) -> None:
 def _remove(path: str) -> None:
     if tf.io.gfile.exists(path):
         tf.io.gfile.rmtree(path)
+
+
+def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
+    """Write the mean of the weights of the last checkpoints (Vaswani et al. 2017, section 6.1).
+
+    The mean is a checkpoint of its own kind beside the others, without the optimizer;
+    `restore_weights(run, model, average=True)` reads it. It replaces an earlier one. The run does
+    not change: it resumes from its last step, and its best checkpoint stays the best.
+
+    Args:
+        run: a run's folder; it must have kept enough checkpoints.
+        last: K, how many to average.
+
+    Returns:
+        The path of the new checkpoint.
+
+    Raises:
+        ValueError: for `last` < 1, fewer checkpoints than that, or one that can't be read.
+        OSError: if the mean can't be written.
+    """
+    if last < 1:
+        raise ValueError(f"last={last} must be at least 1")
+    folder = tf.io.gfile.join(str(run), "checkpoints")
+    paths = [path for _, path in Checkpoints(folder, {}).paths()]
+    if len(paths) < last:
+        raise ValueError(
+            f"{folder} holds {len(paths)} checkpoints, fewer than last={last}; average fewer, or "
+            f"let the run keep {last} or more"
+        )
+    sums, dtypes = {}, {}
+    for path in paths[-last:]:
+        state, weights = read_state(path), _weights(path)
+        if sums and {k: v.shape for k, v in sums.items()} != {
+            k: v.shape for k, v in weights.items()
+        }:
+            raise ValueError(f"checkpoint {path} has other weights than the one before it")
+        dtypes = {name: value.dtype for name, value in weights.items()}
+        sums = {name: sums.get(name, 0.0) + v.astype("float64") for name, v in weights.items()}
+    variables = {
+        name: tf.Variable((total / last).astype(dtypes[name])) for name, total in sums.items()
+    }
+    step = state.pop("step")
+    return Checkpoints(folder, variables).save(step, state, kind="average")
+
+
+def _weights(path: str) -> dict[str, np.ndarray]:
+    """Return the model's weights in a checkpoint by name."""
+    try:
+        reader = tf.train.load_checkpoint(tf.io.gfile.join(path, "variables"))
+        weights = {}
+        for key in reader.get_variable_to_shape_map():
+            if match := _KEY.match(key):
+                # TensorFlow writes "/" in a name as ".S" and "." as "..".
+                name = re.sub(r"\.([S.])", lambda m: "/" if m[1] == "S" else ".", match[1])
+                weights[name] = reader.get_tensor(key)
+    except Exception as error:  # damage raises OpError, IndexError, RuntimeError, ...
+        raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
+    return weights
+
+
+def jsonable(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings as they are after writing and reading JSON."""
+    return json.loads(json.dumps(settings, default=_plain))
+
+
+def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str, Any]) -> None:
+    """Check that the newest checkpoint, if there is one, is of a run with these settings.
+
+    They are what `jsonable` returned. The ValueError names those that differ.
+    """
+    for _, path in reversed(checkpoints.paths()):
+        try:
+            state = read_state(path)
+        except ValueError:
+            continue  # damaged; `restore_latest` warns of it
+        changed = differences(state["settings"], settings)
+        if changed:
+            raise ValueError(
+                f"{directory} holds a run with other settings ({'; '.join(changed)}); "
+                "give the same settings to resume it, or another directory to start a new one"
+            )
+        return
+
+
+def differences(old: Any, new: Any, name: str = "") -> list[str]:
+    """Return a text for each setting that both have and that differs.
+
+    Numbers that differ by less than 1e-4 of their size count as equal: a schedule is not computed
+    to the same bit everywhere.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        both = [key for key in old if key in new]
+        return [d for key in both for d in differences(old[key], new[key], f"{name}.{key}")]
+    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (old, new))
+    same = math.isclose(old, new, rel_tol=1e-4) if numbers else old == new
+    return [] if same else [f"{name.lstrip('.')} was {old}, now {new}"]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tfnlp.training.sums import means
-
 Row = dict[str, Any]
 
 # Parts of the names of held-out values of which larger is better.
@@ -81,3 +79,19 @@ class History:
             names = sorted(set(self.validation[0]) - {"step"})
             raise ValueError(f"monitor={monitor!r} was not measured; choose one of {names}")
         return self.validation
+
+
+def means(totals: Mapping[str, float]) -> dict[str, float]:
+    """Return means from summed totals: `loss`, `NAME_loss`, metrics, `learning_rate`, ..."""
+    logs, loss = {}, 0.0
+    for key, value in totals.items():
+        kind, _, rest = key.partition("/")
+        if kind == "loss":
+            logs[f"{rest}_loss"] = value / max(1.0, totals[f"count/{rest}"])
+            loss += logs[f"{rest}_loss"]
+        elif kind == "metric":
+            name, _, target = rest.partition("/")
+            logs[name] = value / max(1.0, totals[f"count/{target}"])
+        elif kind == "sum":
+            logs[rest] = value / totals["steps"]
+    return {"loss": loss, **logs}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-Rate = Callable[[Any], Any]
+from tfnlp.training.schedules import Rate
 
 _WRAPPING = ("LossScaleOptimizer", "MultiOptimizer")
 # Arguments of a Keras optimizer that the trainer replaces, and by what.

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
-from tfnlp.training.interrupt import StopSignal
-from tfnlp.training.monitor import Monitor
-from tfnlp.training.profile import Profile
+from tfnlp.training.history import means
+from tfnlp.training.monitor import Monitor, Profile
 from tfnlp.training.progress import Progress
-from tfnlp.training.sums import means
 
 if TYPE_CHECKING:
     from tfnlp.training.trainer import Trainer
@@ -68,7 +69,7 @@ class Loop:
         self.trainer, self.steps, self.intervals = trainer, steps, intervals
         self.validation, self.patience, self.monitor = validation, patience, monitor
         self.first = self.saved = trainer.step
-        self._model = trainer.task.model
+        self._model = trainer.objective.model
         chief, directory = trainer.workers.chief, trainer.directory
         self._profile = Profile(directory, profile if chief else None, self.first)
         self.callbacks = keras.callbacks.CallbackList(
@@ -128,7 +129,7 @@ class Loop:
             totals = {name: float(value) for name, value in totals.items()}
         totals = self._speeds.take(totals)
         failed = totals.pop("failed", 0.0)
-        logs = trainer.task.report(means(totals))
+        logs = trainer.objective.report(means(totals))
         if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
             raise FloatingPointError(
                 f"loss is {logs['loss']} and gradient norm {logs['gradient_norm']} at step {end}; "
@@ -173,3 +174,27 @@ class Loop:
                 trainer.save_checkpoint(best=True)
         logs.update({f"val_{name}": value for name, value in held_out.items()})
         self.callbacks.on_epoch_end((step - 1) // self.intervals.evaluate, logs)
+
+
+class StopSignal:
+    """While open, `received` is set by SIGINT or SIGTERM; a second signal acts at once."""
+
+    def __init__(self) -> None:
+        self.received = False
+        self._previous = {}
+
+    def __enter__(self) -> StopSignal:
+        # Only the main thread may set handlers; in others signals act as usual.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.received = True
+        self.__exit__()

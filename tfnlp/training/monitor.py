@@ -1,4 +1,4 @@
-"""Speed of training and time spent waiting for data, for display only.
+"""Speed of training, time spent waiting for data, and profiles: for display only.
 
 Nothing measured here enters the history or a checkpoint: those of a resumed run are the same, bit
 for bit, as those of a run that was never stopped.
@@ -6,14 +6,24 @@ for bit, as those of a run that was never stopped.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+if keras.backend.backend() == "jax":
+    from jax import profiler as jax_profiler
 
 _WORK = ("tokens", "waited")  # names under `work/` in a step's totals
 _HOST = "/device:CPU:0"
@@ -133,9 +143,73 @@ def most_memory(model: keras.Model) -> int | None:
 
 def process_memory() -> int | None:
     """Return the most bytes that this process has used; None: not known."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if resource is None:
         return None
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else 1024 * most
+
+
+class Profile:
+    """A profile of whole calls into TensorFlow or JAX, which does not change the results.
+
+    It is written to `directory/logs/plugins/profile`, where TensorBoard's Profile tab (the package
+    tensorboard-plugin-profile) finds it. A call of several steps is one step there.
+
+    Args:
+        directory: the run's, or None.
+        span: `(first, last)`: begin with the call that makes step number `first` of this start,
+            end with the one that makes step number `last`; None profiles nothing. The first call
+            traces and compiles, so begin after it.
+        step: the first step of this start.
+    """
+
+    def __init__(self, directory: str | None, span: tuple[int, int] | None, step: int) -> None:
+        self._span, self._running, self._done = span, False, span is None
+        if span is None:
+            return
+        first, last = span
+        if not 0 <= first < last:
+            raise ValueError(f"profile={span} must be two numbers of steps, 0 <= first < last")
+        if directory is None:
+            raise ValueError(f"profile={span} needs a Trainer with a directory to write to")
+        self._logs = tf.io.gfile.join(directory, "logs")
+        self._begin, self._end = step + first, step + last
+        # JAX writes what TensorFlow writes, into the same folder.
+        if keras.backend.backend() == "jax":
+            self._start, self._finish = jax_profiler.start_trace, jax_profiler.stop_trace
+            self._mark = lambda n: jax_profiler.StepTraceAnnotation("train", step_num=n)
+        else:
+            profiler = tf.profiler.experimental
+            self._start, self._finish = profiler.start, profiler.stop
+            self._mark = lambda n: profiler.Trace("train", step_num=n, _r=1)
+
+    @contextlib.contextmanager
+    def of(self, step: int, end: int) -> Iterator[None]:
+        """Profile, if it is due, the call in this block, which goes from `step` to `end`."""
+        if self._done or (not self._running and step < self._begin):
+            yield
+            return
+        if not self._running:
+            self._start(self._logs)
+            self._running = True
+        with self._mark(step):
+            yield
+        if end >= self._end:
+            self._stop()
+
+    def __enter__(self) -> Profile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._running:
+            self._stop()
+        elif kind is None and not self._done:
+            warnings.warn(
+                f"profile={self._span}: the run ended before step {self._begin}, so nothing was "
+                "profiled",
+                stacklevel=3,
+            )
+
+    def _stop(self) -> None:
+        self._finish()
+        self._running, self._done = False, True

@@ -8,7 +8,7 @@ nothing needs to be saved and no two replicas share a mask.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -20,6 +20,11 @@ SEED_NAME = "seed_generator_state"
 def seed_variables(model: keras.Model) -> list[keras.Variable]:
     """Return the seed variables of `model`'s layers, in the order of `model.variables`."""
     return [v for v in model.variables if v.name == SEED_NAME]
+
+
+def without_seeds(variables: Iterable[keras.Variable]) -> list[keras.Variable]:
+    """Return variables of a model, those of seeds left out."""
+    return [v for v in variables if v.name != SEED_NAME]
 
 
 def step_seed(seed: int, step: Any, micro_batch: Any, replica: Any) -> tf.Tensor:
@@ -59,8 +64,7 @@ def seeded(
 
 def write_back(model: keras.Model, scope: keras.StatelessScope) -> None:
     """Assign what the layers of `model` assigned in a scope of `seeded`, seeds left out."""
-    drawn = {id(v) for v in seed_variables(model)}
-    for variable in model.non_trainable_variables:
+    for variable in without_seeds(model.non_trainable_variables):
         value = scope.get_current_value(variable)
-        if id(variable) not in drawn and value is not None:
+        if value is not None:
             variable.assign(value)

@@ -9,6 +9,7 @@ for a peak that is not positive and finite, and for a warm-up that the steps hav
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from keras import ops
 from tfnlp.layers.types import Tensor
 
 Rate = Callable[[Any], Tensor]
+
+_SHOWN_STEPS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
 
 def constant(peak: float, warmup_steps: int = 0) -> Rate:
@@ -105,3 +108,23 @@ def _schedule(peak: float, warmup_steps: int, decay: Callable[[Tensor], Tensor])
         return peak * ops.where(step < warmup_steps, rise, decay(step))
 
     return rate
+
+
+def as_rate(learning_rate: Any) -> Rate | None:
+    """Return a learning rate as a function of the step to a float32 scalar; None for None."""
+    if learning_rate is None:
+        return None
+    if callable(learning_rate):
+        return lambda step: ops.cast(learning_rate(step), "float32")
+    if not isinstance(learning_rate, numbers.Real) or not 0 <= learning_rate < math.inf:
+        raise ValueError(
+            f"learning_rate={learning_rate!r} must be a finite float of at least 0, a "
+            "function of the step or a Keras schedule"
+        )
+    return lambda step: ops.convert_to_tensor(learning_rate, "float32")
+
+
+def rate_settings(rate: Callable[[int], Any], total_steps: int) -> dict[str, float]:
+    """Return a learning rate at some steps: a function has no other identity."""
+    steps = [step for step in _SHOWN_STEPS if step < total_steps]
+    return {str(step): float(f"{float(rate(step)):.6g}") for step in steps}

@@ -1,45 +1,42 @@
-"""The trainer: fit, evaluate, checkpoints and resume of a task on any strategy."""
+"""The trainer: fit, evaluate, checkpoints and resume of an objective on any strategy."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
 import tensorflow as tf
 
 from tfnlp.layers.remat import check_remat
 from tfnlp.locks import locked
-from tfnlp.training.arguments import Rate, as_optimizer, as_rate, as_task
+from tfnlp.objectives import KerasObjective, Objective
 from tfnlp.training.batches import Batches, StepData
-from tfnlp.training.checkpoints import Checkpoints
-from tfnlp.training.cluster import mirrored
-from tfnlp.training.cluster.workers import raises_worker_lost
-from tfnlp.training.engines import StepSettings, default_strategy, make_engine
-from tfnlp.training.history import History
+from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
+from tfnlp.training.engines import default_strategy, make_engine
+from tfnlp.training.engines.step import StepSettings
+from tfnlp.training.history import History, means
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loop import Intervals, Loop, Validation
 from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling, matmul_dtype
 from tfnlp.training.optimizer_base import Optimizer
-from tfnlp.training.settings import (
-    check_settings,
-    jsonable,
-    optimizer_settings,
-    rate_settings,
-)
-from tfnlp.training.sums import means
+from tfnlp.training.optimizers import as_optimizer, optimizer_settings
+from tfnlp.training.schedules import Rate, as_rate, rate_settings
+from tfnlp.training.strategy import mixed_up, use_mirrored
 
 if TYPE_CHECKING:
-    from tfnlp.objectives import Objective
     from tfnlp.training.engines.jax_devices import JaxDevices
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _NO_EXACT_RESUME = (
     "data is a tf.data.Dataset: when this run is resumed, it starts again at the first batch; for "
@@ -47,14 +44,34 @@ _NO_EXACT_RESUME = (
 )
 
 
-class Trainer:
-    """Trains a task, on one device or many; a run that was killed and resumed ends the same.
+def _raises_worker_lost(method: F) -> F:
+    """Make a method of an object with `workers` raise `WorkerLost` if another worker is lost.
 
-    Build the task's model inside `strategy.scope()`. With several workers all make the same calls;
-    the first one alone writes and shows progress, and all must see the files that it writes.
+    It raises ValueError if TensorFlow mixes up two strategies of the process. JAX's errors are of
+    the other kinds.
+    """
+
+    @functools.wraps(method)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+            clear = self.workers.lost(error) or mixed_up(error)
+            if clear is None:
+                raise
+            raise clear from error
+
+    return wrapped
+
+
+class Trainer:
+    """Trains an objective, on one device or many; a run that was killed and resumed ends the same.
+
+    Build the objective's model inside `strategy.scope()`. With several workers all make the same
+    calls; the first one alone writes and shows progress, and all must see the files that it writes.
 
     Args:
-        task: see `tfnlp.tasks`; or a Keras model, with `loss`.
+        objective: what is learnt, see `tfnlp.objectives`; or a Keras model, with `loss`.
         optimizer: from `tfnlp.training.optimizers`; a new `keras.optimizers.Optimizer`, made in
             the strategy's scope; or a name: one that `tfnlp.training.optimizer` knows ("adam" is
             the Transformer's), or else one of Keras.
@@ -86,7 +103,7 @@ class Trainer:
 
     def __init__(
         self,
-        task: Objective | keras.Model,
+        objective: Objective | keras.Model,
         optimizer: Optimizer | keras.optimizers.Optimizer | str,
         learning_rate: float | Rate | None = None,
         *,
@@ -107,15 +124,15 @@ class Trainer:
         counts = dict(accumulation=accumulation, steps_per_call=steps_per_call, keep=keep)
         _check_ranges(counts, clip_norm, loss_scale)
         check_remat(remat)
-        self.task = as_task(task, loss)
+        self.objective = _as_objective(objective, loss)
         self.strategy = strategy or default_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
         self.directory = None if directory is None else str(directory)
         self.history, self._rate = History(), as_rate(learning_rate)
         self._build_optimizer(optimizer, layer_rates)
-        scaling = as_loss_scaling(loss_scaling, matmul_dtype(self.task.model))
+        scaling = as_loss_scaling(loss_scaling, matmul_dtype(self.objective.model))
         settings = StepSettings(
-            self.task,
+            self.objective,
             self.optimizer,
             self._rate or self.optimizer.rate,
             clip_norm,
@@ -152,16 +169,16 @@ class Trainer:
         if layer_rates is not None:
             if isinstance(self.optimizer, KerasOptimizer):
                 raise ValueError("layer_rates need an optimizer of tfnlp.training, not of Keras")
-            layer_rates.build(self.task.model)
+            layer_rates.build(self.objective.model)
         with self.strategy.scope():
-            self.optimizer.build(self.task.model.trainable_variables)
+            self.optimizer.build(self.objective.model.trainable_variables)
 
     @property
     def step(self) -> int:
         """Updates made so far."""
         return self.engine.step
 
-    @raises_worker_lost
+    @_raises_worker_lost
     def fit(
         self,
         data: StepData | tf.data.Dataset,
@@ -220,8 +237,8 @@ class Trainer:
             raise ValueError(f"steps={steps} must be at least 1")
         if patience is not None and validation is None:
             raise ValueError("patience needs `validation` data to watch")
-        mirrored.use(self.strategy)
-        batches = Batches(data, self.task)
+        use_mirrored(self.strategy)
+        batches = Batches(data, self.objective)
         self._check_batch(batches.batch_size)
         if self._rate is not None:
             self._settings["learning_rate"] = rate_settings(self._rate, steps)
@@ -245,7 +262,7 @@ class Trainer:
                 progress=progress,
                 profile=profile,
             )
-            self.task.model.stop_training = False
+            self.objective.model.stop_training = False
             loop.callbacks.on_train_begin()
             iterator = None
             if loop.first < last:
@@ -259,7 +276,7 @@ class Trainer:
                 raise KeyboardInterrupt(f"stopped at step {self.step} of {last}{kept}")
             return self.history
 
-    @raises_worker_lost
+    @_raises_worker_lost
     def evaluate(self, batches: Iterable[Any]) -> dict[str, float]:
         """Return held-out means over all batches, such as `{"loss": ..., "..._accuracy": ...}`.
 
@@ -267,13 +284,13 @@ class Trainer:
             ValueError: if there is no batch, or one does not divide by the replicas; if the
                 process has trained with another `MirroredStrategy`.
         """
-        mirrored.use(self.strategy)
+        use_mirrored(self.strategy)
         if isinstance(batches, tf.data.Dataset):
             if batches.cardinality() == tf.data.INFINITE_CARDINALITY:
                 raise ValueError("held-out data is an endless tf.data.Dataset; use take(count)")
         totals, state = {}, None
         for batch in batches:
-            batch = self.task.as_dict(batch)
+            batch = self.objective.as_dict(batch)
             size = next(iter(batch.values())).shape[0]
             self._check_batch(size, accumulation=1)
             sums, state = self.engine.evaluate(batch, state)
@@ -281,9 +298,9 @@ class Trainer:
                 totals[name] = totals.get(name, 0.0) + float(value)
         if not totals:
             raise ValueError("there is nothing to evaluate on: no held-out batch was given")
-        return self.task.report(means(totals))
+        return self.objective.report(means(totals))
 
-    @raises_worker_lost
+    @_raises_worker_lost
     def restore(self, best: bool = False) -> int:
         """Load the newest whole checkpoint (or the best) and its history, if there is one.
 
@@ -362,3 +379,15 @@ def _check_ranges(counts: dict[str, int], clip_norm: float | None, loss_scale: f
         raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
     if not 0 < loss_scale < math.inf:
         raise ValueError(f"loss_scale={loss_scale} must be positive and finite")
+
+
+def _as_objective(objective: Any, loss: Any) -> Objective:
+    """Return `objective`, or that of a Keras model and a loss."""
+    if isinstance(objective, keras.Model) and loss is not None:
+        return KerasObjective(objective, loss)
+    if isinstance(objective, Objective) and loss is None:
+        return objective
+    raise ValueError(
+        "objective must be a tfnlp.objectives.Objective without loss, or a keras.Model with loss, "
+        f"not {type(objective).__name__} {'without' if loss is None else 'with'} loss"
+    )

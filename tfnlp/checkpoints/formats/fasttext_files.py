@@ -19,10 +19,10 @@ import struct
 
 import numpy as np
 
-from tfnlp.checkpoints.formats.byte_source import ByteSource
+from tfnlp.checkpoints.formats.word2vec_files import ByteSource
 from tfnlp.text.lines import shown
-from tfnlp.text.words.subwords import Subwords
-from tfnlp.text.words.vectors import WordVectors
+from tfnlp.text.subwords import Subwords
+from tfnlp.text.word_vectors import WordVectors
 
 _MAGIC = 793712314
 _VERSIONS = (11, 12)

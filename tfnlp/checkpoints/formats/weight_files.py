@@ -1,18 +1,38 @@
-"""Weight files of every format: the reader follows from the file's name."""
+"""Weight files of every format: the reader follows from the file's name.
+
+PyTorch's are in `torch_files`; here are safetensors, NumPy's, TensorFlow's and the index of shards.
+Nothing is unpickled. TensorFlow's checkpoints are read with its own reader, whose process a forged
+index file can end: load only checkpoints that you trust.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 import re
+import zipfile
+from typing import IO
+
+import numpy as np
+import safetensors
+import tensorflow as tf
 
 from tfnlp.checkpoints.formats.json_files import read_json
-from tfnlp.checkpoints.formats.npy_files import open_npz
-from tfnlp.checkpoints.formats.safetensors_files import open_safetensors
-from tfnlp.checkpoints.formats.tensorflow_files import open_tensorflow
-from tfnlp.checkpoints.formats.tensors import Tensors
+from tfnlp.checkpoints.formats.tensors import Refused, Tensors, reading
 from tfnlp.checkpoints.formats.torch_files import open_torch
 from tfnlp.text.lines import shown
+
+# The methods of numpy. The others can need gigabytes to decompress a few bytes.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+_DTYPES = {"BOOL": "bool", "BF16": "bfloat16"}
+_DTYPES |= {f"F{bits}": f"float{bits}" for bits in (16, 32, 64)}
+_DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}
+_DTYPES |= {f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)}
+
+_SLOT = re.compile(r"(/(adam_m|adam_v|Adam|Adam_1)|(^|/)(global_step|beta[12]_power))$")
+_DATA_FILE = re.compile(r"\.data-\d{5}-of-(\d{5})")
 
 _LONGEST_NAME = 255  # of a file, in bytes
 
@@ -86,6 +106,103 @@ def _open_shards(path: pathlib.Path) -> Tensors:
     entries = {t: (shards[n].shapes[t], shards[n].dtypes[t]) for t, n in places.items()}
     held = sum((path.parent / name).stat().st_size for name in names)
     return Tensors(path, entries, lambda tensor: shards[places[tensor]][tensor], held)
+
+
+def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Return (shape, dtype, offset of the data) of the `.npy` file of `size` bytes in `stream`.
+
+    Call it inside `reading`, which names the file in the error of a damaged one.
+    """
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version in ((2, 0), (3, 0)):  # which differ in the names of columns
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f"version {version} of the format is unknown")
+    offset = stream.tell()
+    needed = offset + math.prod(shape) * dtype.itemsize
+    if not dtype.hasobject and (needed != size or min(shape, default=0) < 0):
+        raise ValueError(f"it has {size} bytes, needs {needed}")
+    return shape, dtype, offset
+
+
+def open_npz(path: pathlib.Path) -> Tensors:
+    """Open a `.npz` file."""
+    members, entries = {}, {}
+    with reading(path), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name in members:
+                raise ValueError(f"{shown(name)} is in it twice")
+            if member.compress_type not in _METHODS:
+                raise ValueError(f"{shown(name)} is compressed by another method than deflate")
+            with archive.open(member) as stream:
+                shape, dtype, _ = npy_header(stream, member.file_size)
+            if dtype.hasobject:
+                raise Refused(
+                    f"{path} holds pickled objects ({shown(name)}), which could run code and are "
+                    "not loaded; save plain float arrays"
+                )
+            members[name], entries[name] = member, (shape, dtype.name)
+
+    def read(name: str) -> np.ndarray:
+        with zipfile.ZipFile(path) as archive, archive.open(members[name]) as stream:
+            return np.lib.format.read_array(stream, allow_pickle=False)
+
+    return Tensors(path, entries, read, path.stat().st_size)
+
+
+def open_safetensors(path: pathlib.Path) -> Tensors:
+    """Open a `.safetensors` file."""
+    with reading(path):
+        file = safetensors.safe_open(str(path), framework="np")
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        entries = {
+            name: (s.get_shape(), _DTYPES.get(s.get_dtype(), s.get_dtype()))
+            for name, s in slices.items()
+        }
+    return Tensors(path, entries, file.get_tensor, path.stat().st_size)
+
+
+def open_tensorflow(prefix: pathlib.Path) -> Tensors:
+    """Open the checkpoint of `prefix.index` and `prefix.data-*`.
+
+    Optimizer slots and step counters are left out.
+    """
+    held = _data_size(prefix)
+    with reading(prefix):
+        reader = tf.train.load_checkpoint(str(prefix))
+        shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    entries = {name: (tuple(shapes[name]), dtypes[name].name) for name in sorted(shapes)}
+    listed = sum(
+        math.prod(shape) * dtypes[name].size
+        for name, (shape, _) in entries.items()
+        if dtypes[name] is not tf.string
+    )
+    if listed > held:
+        raise Refused(
+            f"{prefix}.data-* has {held} bytes, but {prefix.name}.index lists tensors of {listed}; "
+            "the files are truncated or don't belong together, fetch them again"
+        )
+
+    kept = {name: entry for name, entry in entries.items() if not _SLOT.search(name)}
+    return Tensors(prefix, kept, reader.get_tensor, held)
+
+
+def _data_size(prefix: pathlib.Path) -> int:
+    """Return the bytes of all data files, which must all exist."""
+    found, count = {}, 1
+    for path in prefix.parent.iterdir():
+        if path.name.startswith(prefix.name):
+            match = _DATA_FILE.fullmatch(path.name.removeprefix(prefix.name))
+            if match:
+                found[path.name], count = path.stat().st_size, int(match[1])
+    for shard in range(count):
+        name = f"{prefix.name}.data-{shard:05d}-of-{count:05d}"
+        if name not in found:
+            raise FileNotFoundError(f"{prefix}.index has no {name} beside it")
+    return sum(found.values())
 
 
 _READERS = {

@@ -9,15 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
-from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
-from tfnlp.checkpoints.tokenizers.writing import (
+from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     CONFIG,
+    NAME,
     after_spaces,
+    read_tokenizer_json,
     write_config,
     write_gpt_json,
     write_sentence_json,
 )
-from tfnlp.text.byte_pairs.files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
+from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
 
 FILES = (*FILE_NAMES[-1], NAME, CONFIG)
 

@@ -21,15 +21,16 @@ from tokenizers import (
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
+    CONFIG,
     NAME,
     TokenizerJson,
     read_tokenizer_json,
     steps_of,
+    write_config,
 )
-from tfnlp.checkpoints.tokenizers.writing import CONFIG, write_config
 from tfnlp.text import SentencePieceTokenizer
 from tfnlp.text.lines import shown
-from tfnlp.text.sentencepiece.model import (
+from tfnlp.text.sentencepiece import (
     CLS,
     MASK,
     MODEL_FILE,

@@ -11,11 +11,16 @@ from typing import Any, NamedTuple
 
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
-from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
-from tfnlp.checkpoints.tokenizers.writing import CONFIG, write_config, write_wordpiece_json
+from tfnlp.checkpoints.tokenizers.tokenizer_json import (
+    CONFIG,
+    NAME,
+    read_tokenizer_json,
+    write_config,
+    write_wordpiece_json,
+)
 from tfnlp.text import WordPieceTokenizer
 from tfnlp.text.lines import shown, write_text
-from tfnlp.text.wordpiece.vocabulary import CONTINUATION
+from tfnlp.text.wordpiece import CONTINUATION
 
 _VOCABULARY = "vocab.txt"
 _SPECIAL = re.compile(r"\[.*\]|<.*>")

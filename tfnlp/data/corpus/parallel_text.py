@@ -1,12 +1,13 @@
 """Sentences and their translations: pairs of files, line by line, and batches of the pairs."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.data.labelled.rows import file_lines
+from tfnlp.data.rows import rows_of
 
 
 class ParallelText(NamedTuple):
@@ -55,6 +56,20 @@ def read_parallel(sources: Sequence[str], targets: Sequence[str]) -> ParallelTex
             f"no sentence in {', '.join(sources)} has a translation in {', '.join(targets)}"
         )
     return ParallelText(*kept, left_out)
+
+
+def parallel_rows(rows: Any, argument: str) -> ParallelText:
+    """Return the pairs of rows in memory: lists of two, or tables with `source` and `target`."""
+    pairs = []
+    for where, row in rows_of(rows, argument):
+        pair = [row.get("source"), row.get("target")] if isinstance(row, dict) else row
+        if not isinstance(pair, list) or list(map(type, pair)) != [str, str]:
+            raise ValueError(
+                f"{argument}, {where}: expected a sentence and its translation, or the columns "
+                f"source and target; got {row!r:.60}"
+            )
+        pairs.append(pair)
+    return ParallelText(*map(list, zip(*pairs, strict=True)), 0)
 
 
 def translation_batches(

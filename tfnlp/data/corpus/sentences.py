@@ -29,6 +29,10 @@ _HEADING = re.compile(r"(=(?: =)*) \S.* \1")
 _DOCUMENT_START = "-DOCSTART-"
 # Wrapped lines are shorter than this, so a longer line is a whole paragraph.
 _WRAP_COLUMN = 120
+_STRING = (
+    "{} a string, but a document is a list of sentences: pass [[sentence, ...], ...], or "
+    "tfnlp.data.documents_of(texts), which splits texts into sentences"
+)
 
 
 class Continued(list):
@@ -202,3 +206,13 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[bool, str]]:
             paragraph = []
         blanks = 0 if line else blanks + 1
     yield True, " ".join(paragraph)
+
+
+def checked_documents(documents: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yield the documents; each must be a list of sentences, as a string is one of letters."""
+    if isinstance(documents, (str, bytes)):
+        raise ValueError(_STRING.format("documents is"))
+    for number, document in enumerate(documents):
+        if isinstance(document, (str, bytes)):
+            raise ValueError(_STRING.format(f"documents[{number}] is"))
+        yield document

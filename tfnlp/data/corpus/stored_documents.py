@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 
 from tfnlp.bars import ProgressBar
-from tfnlp.data.containers import is_path
 from tfnlp.data.corpus.cache import cache_folder, digest, disk_errors, file_digest
-from tfnlp.data.corpus.documents import document_readers, held_out_documents
-from tfnlp.data.corpus.python_text import holds_texts
+from tfnlp.data.corpus.documents import document_readers, held_out_documents, open_tfds
 from tfnlp.data.corpus.sentences import Continued
-from tfnlp.data.corpus.tfds_source import open_tfds
+from tfnlp.data.rows import is_path, paths_of
 
 SMALL = 32 << 20  # bytes of text that are read into memory
 _GZIP = 4  # how much larger a text is than its .gz file, about
@@ -179,12 +177,8 @@ class StoredDocuments:
 
 def stored_text(text: Any, layout: str, paragraphs: bool) -> StoredText | None:
     """Return the `StoredText` of paths, or None for small files and for Python objects."""
-    sources = [text] if is_path(text) else text
-    if not isinstance(sources, list | tuple) or not sources or not all(map(is_path, sources)):
-        return None
-    if any("\n" in os.fspath(source) for source in sources):
-        return None
-    if not is_path(text) and holds_texts(sources):
+    sources = paths_of(text, "text")
+    if sources is None:
         return None
     stored = StoredText(sources, layout, paragraphs)
     return stored if stored.num_bytes > SMALL else None

@@ -12,9 +12,8 @@ import tensorflow as tf
 
 from tfnlp.bars import ProgressBar
 from tfnlp.data.corpus.arrays import ArrayFolder, StoredSentences
-from tfnlp.data.corpus.checks import checked_documents
-from tfnlp.data.corpus.sentences import Continued
-from tfnlp.text.byte_pairs.encoding import missing_tokens_explained
+from tfnlp.data.corpus.sentences import Continued, checked_documents
+from tfnlp.text.byte_pairs import missing_tokens_explained
 
 _BATCH = 2000  # sentences per call of the tokenizer
 _THREADS = 2

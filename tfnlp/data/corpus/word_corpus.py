@@ -1,14 +1,147 @@
-"""Corpus of the words of a vocabulary, for word2vec."""
+"""Corpora of whole words: for language models that predict words, and for word vectors."""
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import tensorflow as tf
 
-from tfnlp.data.corpus.arrays import GrowingWords, count_ids, read_arrays
+from tfnlp.bars import ProgressBar
+from tfnlp.data.corpus.arrays import (
+    CHUNK,
+    GrowingWords,
+    StoredSentences,
+    count_ids,
+    read_arrays,
+    scratch,
+)
+from tfnlp.data.corpus.sentences import checked_documents
+from tfnlp.text.characters import (
+    BEGIN_OF_SENTENCE,
+    END_OF_SENTENCE,
+    MAX_CHARACTERS,
+    UNKNOWN,
+    character_ids,
+)
 from tfnlp.text.counted_words import checked_texts
-from tfnlp.text.words.vocabulary import by_frequency
+from tfnlp.text.words import by_frequency, check_words
+
+_CHUNK = 1 << 16  # words per call of `character_ids`
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LanguageModelCorpus(StoredSentences):
+    """Words of a corpus as indices into a lexicon, 4 bytes a word, without `<S>` and `</S>`.
+
+    The lexicon begins with the vocabulary, the words that a model predicts. All other words of the
+    text follow: a model reads their characters, but as targets they are `<UNK>`.
+
+    Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`, document d holds the sentences
+    `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
+
+    Attributes:
+        lexicon: distinct words; the first `vocab_size` are the vocabulary.
+        vocab_size: number of words that can be targets.
+        ids: int32 [W], indices into `lexicon`.
+        sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
+        document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
+        begin_id, end_id, unknown_id: indices of `<S>`, `</S>` and `<UNK>`.
+    """
+
+    lexicon: list[str]
+    vocab_size: int
+    ids: np.ndarray
+    sentence_starts: np.ndarray
+    document_starts: np.ndarray
+    begin_id: int = dataclasses.field(init=False)
+    end_id: int = dataclasses.field(init=False)
+    unknown_id: int = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begin_id", self.lexicon.index(BEGIN_OF_SENTENCE))
+        object.__setattr__(self, "end_id", self.lexicon.index(END_OF_SENTENCE))
+        object.__setattr__(self, "unknown_id", self.lexicon.index(UNKNOWN))
+
+    @property
+    def num_words(self) -> int:
+        return len(self.ids)
+
+    @property
+    def num_tokens(self) -> int:
+        """Targets of a model in one direction: the words, and an end for each sentence."""
+        return self.num_words + self.num_sentences
+
+    @classmethod
+    def build(
+        cls,
+        documents: Iterable[list[str]],
+        vocabulary: Sequence[str],
+        lexicon: Sequence[str] | None = None,
+        progress: bool = True,
+        folder: str | None = None,
+    ) -> "LanguageModelCorpus":
+        """Split the sentences of documents at whitespace and number the words.
+
+        Sentences without words and documents without sentences are left out. New words are numbered
+        in the order of their first appearance.
+
+        Args:
+            documents: lists of sentences, as `read_documents` returns them; read once.
+            vocabulary: the words to predict, see `tfnlp.text.read_words`.
+            lexicon: words with numbers already, such as `train.lexicon` for held-out text, so that
+                both share one table of characters; it begins with the vocabulary and is left as it
+                is. The corpus' lexicon begins with it.
+            progress: show a progress bar on stderr.
+            folder: write words and arrays to files there, and map these; None: keep them in memory.
+
+        Raises:
+            ValueError: an unusable vocabulary, a lexicon that does not begin with it, a document
+                that is a string, or a corpus without words.
+        """
+        vocabulary = check_words(vocabulary, "vocabulary")
+        if lexicon is None:
+            lexicon = vocabulary
+        elif list(lexicon[: len(vocabulary)]) != vocabulary:
+            raise ValueError(
+                f"lexicon does not begin with the {len(vocabulary)} words of the vocabulary; pass "
+                "the lexicon of a corpus that was built with the same vocabulary"
+            )
+        # A dict that numbers new words by itself needs one lookup a word.
+        numbers = collections.defaultdict(None, zip(lexicon, range(len(lexicon)), strict=True))
+        numbers.default_factory = numbers.__len__
+        number = numbers.__getitem__
+        grown = GrowingWords(folder)
+        with ProgressBar(desc="reading words", unit="sentences", disable=not progress) as bar:
+            for document in checked_documents(documents):
+                grown.start(document)
+                for sentence in document:
+                    grown.append(map(number, sentence.split()))
+                bar.update(len(document))
+        if not grown.words:
+            raise ValueError("the corpus holds no words; give more text or another layout")
+        return cls(**grown.finish(lexicon=list(numbers), vocab_size=len(vocabulary)))
+
+    def target_starts(self) -> np.ndarray:
+        """Return the number of the first target of each sentence, int64 [S]."""
+        starts = scratch(self.num_sentences, np.int64)
+        for first in range(0, len(starts), CHUNK):
+            numbers = np.arange(first, min(first + CHUNK, len(starts)))
+            starts[numbers] = self.sentence_starts[numbers] + numbers
+        return starts
+
+    def characters(self) -> np.ndarray:
+        """Return the character ids of the lexicon, int16 [len(lexicon), 50].
+
+        Row i has the ids of word i, see `tfnlp.text.character_ids`: 100 bytes a word.
+        """
+        table = np.empty([len(self.lexicon), MAX_CHARACTERS], np.int16)
+        with tf.device("CPU:0"):
+            for start in range(0, len(table), _CHUNK):
+                words = tf.constant(self.lexicon[start : start + _CHUNK])
+                table[start : start + _CHUNK] = character_ids(words).numpy()
+        return table
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,17 +1,23 @@
 """Rows of fine-tuning tasks that are Python objects, to examples."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from tfnlp.data.containers import is_path, iterate, plain
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.questions import Question, flat_question
-from tfnlp.data.labelled.reading import checked_reading, examples_of_table, in_bio, read_files
+from tfnlp.data.labelled.reading import (
+    checked_reading,
+    examples_of_table,
+    has_class_names,
+    in_bio,
+    read_files,
+)
 from tfnlp.data.labelled.related_texts import fields_of, is_text
 from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
 from tfnlp.data.labelled.tables import Column, Reading, Table
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+from tfnlp.data.rows import held, is_path, rows_of
 
 # The columns that the fields of a tuple stand for, by their number.
 _TEXTS = {2: ("text", "label"), 3: ("text_a", "text_b", "label")}
@@ -65,9 +71,9 @@ def examples_of(
     """Return the examples of a task, from files, data sets or Python objects.
 
     `data` is a path, a glob, a `tfds:` name or a list of them (see `read_task`), or holds rows:
-    a list (or any iterable) of tuples or dicts, a dict of columns, a pandas frame, or a
-    `tf.data.Dataset`, not batched, of tuples or dicts; or examples, as `read_task` returns them.
-    A row is by task
+    a list (or any iterable) of tuples or dicts, a dict of columns, a table of pandas, polars or
+    Arrow, a Hugging Face data set, whose `ClassLabel`s become names, or a `tf.data.Dataset` of
+    tuples or dicts, batched or not; or examples, as `read_task` returns them. A row is by task
 
         classify    (text, class) or (text_a, text_b, class)
         labels      (text, [label, ...]) or (text_a, text_b, [label, ...]); in dicts also a number
@@ -107,32 +113,27 @@ def examples_of(
     how = checked_reading(task, Reading(text, label, skip, labelled, drop, separator))
     if is_path(data):
         return read_files(task, [data], how)
-    if isinstance(data, TaskData):
-        data = data.examples
-    first, rows = iterate(data, name)
+    data = held(data)
+    first = data[0] if isinstance(data, list | tuple) and data else None
     texts_alone = task == "embed" and is_text(first)
     if is_path(first) and not texts_alone and (labelled or isinstance(first, os.PathLike)):
-        return read_files(task, _paths(rows, task, name), how)
-    if isinstance(first, (TaskExample, Question, TaggedSentence)):
-        return in_bio(task, gather(name, _numbered(rows), _checker(task, labelled), skip))
-    records = [(where, _record(row, task, labelled)) for where, row in _numbered(rows)]
+        return read_files(task, _paths(data, task, name), how)
+    rows = list(rows_of(data, name, has_class_names(task)))
+    if isinstance(rows[0][1], (TaskExample, Question, TaggedSentence)):
+        return in_bio(task, gather(name, rows, _checker(task, labelled), skip))
+    records = [(where, _record(row, task, labelled)) for where, row in rows]
     table = _table(records, task, name, labelled, by_number=bool(how.columns))
     return in_bio(task, examples_of_table(task, table, how))
 
 
-def _numbered(rows: Iterable[object]) -> Iterator[tuple[str, object]]:
-    return ((f"row {number}", row) for number, row in enumerate(rows))
-
-
-def _paths(rows: Iterable[object], task: str, name: str) -> list[str | os.PathLike]:
-    paths = list(rows)
+def _paths(paths: Sequence[object], task: str, name: str) -> list[str | os.PathLike]:
     for number, row in enumerate(paths):
         if not is_path(row):
             raise ValueError(
                 f"{name}: row 0 is a string, so a path, but row {number} is not; the rows of "
                 f"{task} are {_EXPECTED[task]} or dicts"
             )
-    return paths
+    return list(paths)
 
 
 def _checker(task: str, labelled: bool) -> Callable[[object], object]:
@@ -153,17 +154,16 @@ def _record(row: object, task: str, labelled: bool) -> _Record | BadRow:
     """Return the fields of a row by name or by number."""
     try:
         return _fields(row, task, labelled)
-    except UnicodeDecodeError:
-        return BadRow("is not UTF-8 text")
     except BadRow as error:
         return error
 
 
-def _fields(row: object, task: str, labelled: bool) -> _Record:
-    if isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], Mapping):
+def _fields(row: object, task: str, labelled: bool) -> _Record | BadRow:
+    if isinstance(row, BadRow):
+        return row
+    if isinstance(row, list) and len(row) == 2 and isinstance(row[0], dict):
         # Keras' form of a data set: (features, label).
         row = {**row[0], _LABELS.get(task, "label"): row[1]}
-    row = plain(row)
     if isinstance(row, dict):
         return flat_question(row) if task == "answer" else row
     if isinstance(row, str) and (not labelled or task == "embed"):

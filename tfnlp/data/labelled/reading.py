@@ -215,5 +215,10 @@ def _read_file(task: str, path: str, how: Reading) -> TaskData:
 
 
 def _read_tfds(task: str, path: str, how: Reading) -> TaskData:
-    names = task in ("classify", "labels", "tag", "roles", "embed")
-    return examples_of_table(task, Table(path, *tfds_rows(path, class_names=names)), how)
+    rows = tfds_rows(path, class_names=has_class_names(task))
+    return examples_of_table(task, Table(path, *rows), how)
+
+
+def has_class_names(task: str) -> bool:
+    """Return whether the labels of a task are names of classes, which a data set may number."""
+    return task in ("classify", "labels", "tag", "roles", "embed")

@@ -2,9 +2,11 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tfnlp import books
+from tfnlp.data.corpus.documents import expand
 from tfnlp.data.labelled.parquet_files import open_parquet
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows
 from tfnlp.data.labelled.tables import (
@@ -16,19 +18,38 @@ from tfnlp.data.labelled.tables import (
     find_columns,
     read_table,
 )
+from tfnlp.data.labelled.tfds_rows import tfds_rows
 
-_COLUMNS = (("sentence",), ("text",))
+TEXT_COLUMNS = ("text", "sentence", "document")  # the first that a table has
 _TABLES = (".tsv", ".csv")
+
+
+def text_files(sources: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return the files and `tfds:` names of paths, globs and `tfds:` and `book:` names."""
+    found = []
+    for source in map(os.fspath, sources):
+        if source.startswith("tfds:"):
+            found.append(source)
+        elif source.startswith("book:"):
+            found.append(str(books.path(source.removeprefix("book:"))))
+        else:
+            found += expand(source)
+    return found
 
 
 def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Iterator[str]:
     """Yield the texts of a file; blank lines of a text file are empty texts.
 
-    The file is `.tsv`, `.csv` or `.jsonl` (also with `.gz`), `.parquet`, or else has a text a line.
-    `column` holds the texts, a name or the number of a `.tsv` or `.csv` without header; None:
-    `sentence` or `text`.
+    The file is `.tsv`, `.csv` or `.jsonl` (also with `.gz`), `.parquet`, a `tfds:` name, or else
+    has a text a line. `column` holds the texts, a name or the number of a `.tsv` or `.csv` without
+    header; None: `text`, `sentence` or `document`.
     """
     path = os.path.expanduser(os.fspath(path))
+    if path.startswith("tfds:"):
+        header, rows = tfds_rows(path)
+        names = _columns(path, header, column)
+        yield from (_text(path, where, row, names) for where, row in rows)
+        return
     kind = file_kind(path)
     if kind == PARQUET:
         yield from _of_parquet(path, column)
@@ -57,7 +78,7 @@ def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Itera
 def _columns(path: str, header: list[str], column: str | None) -> list[Any]:
     """Return the column of the texts."""
     how = Reading(None if column is None else [column], labelled=False)
-    return find_columns(Table(path, header, ()), how, _COLUMNS)[0]
+    return find_columns(Table(path, header, ()), how, [(name,) for name in TEXT_COLUMNS])[0]
 
 
 def _text(path: str, where: str, row: Any, names: list[Any] | None) -> str:

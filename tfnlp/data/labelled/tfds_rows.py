@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tfnlp.data.corpus.tfds_source import open_tfds
+from tfnlp.data.corpus.documents import open_tfds
 from tfnlp.data.labelled.rows import BadRow
 from tfnlp.data.labelled.tables import Row
 

@@ -9,9 +9,172 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import chunks, ranges
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.numbered import check_seed
 from tfnlp.data.pretraining.packed_rows import PackedRows
-from tfnlp.data.pretraining.packing import RowPacker
 from tfnlp.data.pretraining.token_stream import window_keys
+from tfnlp.text.masking import mask_tokens
+
+_SPECIAL = ("pad", "unk", "cls", "sep", "mask")  # never a random replacement
+
+
+class RowPacker:
+    """A function of the graph that packs sequences into rows and masks them with (seed, step).
+
+    A sequence is `[CLS] A [SEP]` or, of two segments, `[CLS] A [SEP] B [SEP]`. A row of T places
+    has one sequence, or several if `packed`; padding is on the right.
+
+    Args:
+        tokenizer, batch_size, seq_length, max_predictions, seed, mask_rate, whole_word: see
+            `SentencePairs`.
+        segments: S, 1 or 2.
+        label: the batch's name of the labels, which ends in `_labels`; None: there are none.
+        packed: whether rows have several sequences.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        *,
+        batch_size: int,
+        seq_length: int,
+        max_predictions: int,
+        seed: int,
+        mask_rate: float,
+        whole_word: bool,
+        segments: int = 1,
+        label: str | None = None,
+        packed: bool = False,
+    ) -> None:
+        check_rows(seq_length, seed)
+        if not 1 <= max_predictions <= seq_length:
+            raise ValueError(
+                f"max_predictions must lie in [1, seq_length={seq_length}]; got {max_predictions}"
+            )
+        if segments == 2 and getattr(tokenizer, "separators", 1) != 1:
+            raise ValueError(
+                "tokenizer puts several tokens between two segments; use windows of sentences "
+                "(MaskedWindows)"
+            )
+        self._tokenizer, self._seed = tokenizer, seed
+        self._size, self._length, self._segments = batch_size, seq_length, segments
+        self._label, self._packed = label, packed
+        self._masking = {
+            "mask_id": tokenizer.mask_id,
+            "vocab_size": tokenizer.vocab_size,
+            "random_floor": [getattr(tokenizer, f"{name}_id") for name in _SPECIAL],
+            "max_predictions": max_predictions,
+            "rate": mask_rate,
+            "is_continuation": tokenizer.is_continuation if whole_word else None,
+        }
+
+    def __call__(
+        self,
+        tokens: tf.Tensor,
+        lengths: tf.Tensor,
+        counts: tf.Tensor,
+        labels: tf.Tensor,
+        step: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
+        """Return the batch.
+
+        Separators within a segment, which are at the ends of documents, are not masked.
+
+        Args:
+            tokens: int32 [N], those of all segments, one after the other.
+            lengths: int64 [M, S], tokens of the segments of each sequence.
+            counts: int64 [B], sequences of each row, 1 or more.
+            labels: int64 [M].
+            step: int64.
+        """
+        length, tokenizer = self._length, self._tokenizer
+        sizes = 1 + tf.reduce_sum(lengths + 1, axis=1)  # [M], places of each sequence
+        first = tf.cumsum(counts, exclusive=True)  # [B], number of the first sequence of each row
+        before = tf.cumsum(sizes, exclusive=True)
+        row = tf.repeat(tf.range(self._size, dtype=tf.int64), counts)  # [M]
+        column = before - tf.gather(before, tf.gather(first, row))  # [M], of each [CLS]
+
+        # For each place [B, T]: the sequence, where it is in it, and its token.
+        if self._packed:
+            places = self._size * length
+            begins = row * length + column
+            sequence = tf.cumsum(tf.scatter_nd(begins[:, None], tf.ones_like(begins), [places])) - 1
+            within = tf.range(places, dtype=tf.int64) - tf.gather(begins, sequence)
+            sequence, within = (tf.reshape(x, [self._size, length]) for x in (sequence, within))
+        else:  # broadcast: the look-ups are then a fraction
+            sequence = tf.range(self._size, dtype=tf.int64)[:, None]  # [B, 1]
+            within = tf.range(length, dtype=tf.int64)[None]  # [1, T]
+        real = within < tf.gather(sizes, sequence)
+        offset = within - 1  # from the first token of the segment
+        position, inside = tf.zeros_like(offset), tf.zeros_like(real)
+        types = tf.zeros_like(real)
+        starts = tf.reshape(
+            tf.cumsum(tf.reshape(lengths, [-1]), exclusive=True), [-1, self._segments]
+        )
+        for segment in range(self._segments):
+            tokens_here = tf.gather(lengths[:, segment], sequence)
+            here = (offset >= 0) & (offset < tokens_here)
+            at = tf.gather(starts[:, segment], sequence) + offset
+            inside, position = inside | here, tf.where(here, at, position)
+            if segment:
+                types = real & (offset >= 0)
+            offset -= tokens_here + 1
+        special = tf.where(within == 0, tokenizer.cls_id, tokenizer.sep_id)
+        ids = tf.where(inside, tf.gather(tokens, position), special)
+        ids = tf.where(real, ids, tokenizer.pad_id)
+
+        batch = mask_tokens(
+            ids,
+            inside & (ids != tokenizer.sep_id),
+            tf.stack([self._seed, tf.cast(step, tf.int32)]),
+            **self._masking,
+        )
+        batch["input_mask"] = tf.cast(real, tf.int32)
+        batch["input_type_ids"] = tf.cast(types, tf.int32)
+        if self._packed:
+            number = tf.where(real, sequence - first[:, None] + 1, 0)
+            batch["sequence_ids"] = tf.cast(number, tf.int32)
+        if self._label is not None:
+            batch |= self._labelled(column, counts, tf.cast(labels, tf.int32))
+        return batch
+
+    def _labelled(
+        self, column: tf.Tensor, counts: tf.Tensor, labels: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Return the labels of the sequences, and if there are several in a row, where these are.
+
+        Args:
+            column: int64 [M], the place of each [CLS] in its row.
+            counts: int64 [B], sequences of each row.
+            labels: int32 [M].
+        """
+        if not self._packed:
+            return {self._label: tf.ensure_shape(labels, [self._size])}
+        slots = self._length // (1 + 2 * self._segments)  # a segment has one token or more
+
+        def in_slots(values: tf.Tensor) -> tf.Tensor:  # [M] -> [B, slots]
+            rows = tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
+            return rows.to_tensor(shape=[self._size, slots])
+
+        return {
+            "first_positions": in_slots(tf.cast(column, tf.int32)),
+            self._label: in_slots(labels),
+            self._label.replace("_labels", "_weights"): in_slots(tf.ones_like(labels, tf.float32)),
+        }
+
+
+def masked_positions(seq_length: int) -> int:
+    """Return the number of masked positions of a sequence: 15 % of its length, rounded up.
+
+    It is 20 for 128 tokens and 77 for 512, as in the reference code of BERT.
+    """
+    return max(1, -(-seq_length * 15 // 100))
+
+
+def check_rows(seq_length: int, seed: int) -> None:
+    """Raise a ValueError if no rows can be drawn with these arguments."""
+    if seq_length < 8:
+        raise ValueError(f"seq_length must be 8 or more, to hold two sentences; got {seq_length}")
+    check_seed(seed)
 
 
 class Epoch(NamedTuple):

@@ -5,16 +5,20 @@ that has its piece. Both halves of a pair go to their shard, where they are join
 sorted. `SentencePairs`, which has the whole corpus, uses the same functions (`pair_sampling`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.pair_sampling import draw_pairs, partner_end, truncate
+from tfnlp.data.pretraining.sentence_pairs import check_corpus
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.rows import (
+from tfnlp.data.shards.recipes import (
+    Maker,
+    Recipe,
     example,
     grouped,
     grouped_tokens,
@@ -26,11 +30,10 @@ _A, _B = 0, 1
 
 
 @dataclass(frozen=True)
-class PairExamples:
-    """Pairs of `SentencePairs`, with the same arguments; an epoch has `shards` shards.
+class PairExamples(Maker):
+    """Pairs of `SentencePairs`, with the same arguments."""
 
-    Shard s of epoch e has the number `e * shards + s`.
-    """
+    requests: ClassVar[bool] = True
 
     seq_length: int
     short_seq_prob: float
@@ -41,11 +44,6 @@ class PairExamples:
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
     ) -> tuple[Iterable, Iterable]:
-        """Return the rows of a piece for the `wanted` shards, and its requests to other pieces.
-
-        They are ((shard, rows), ...) and ((piece, rows), ...). The corpus is that of the piece, the
-        table that of all pieces.
-        """
         halves, asks = [], []
         first, starts = int(table.first_document[piece]), corpus.sentence_starts
         begin = table.documents[first]
@@ -90,7 +88,6 @@ class PairExamples:
         return self._half(_B, corpus, begin, asks["shard"], asks["b"], begin + end, rows)
 
     def assemble(self, batches: Iterable[tuple[int, dict]]) -> tuple[Iterator[bytes], dict]:
-        """Return the records of a shard in their order, and its counts."""
         sides = {_A: [], _B: []}
         for side, rows in batches:
             sides[side].append(rows)
@@ -143,6 +140,30 @@ class PairExamples:
         starts = corpus.sentence_starts[first - begin]
         rows = {**rows, "lengths": corpus.sentence_starts[end - begin] - starts}
         return [(s, (side, r)) for s, r in grouped_tokens(shard, corpus.tokens, starts, rows)]
+
+
+@dataclass(frozen=True)
+class PairRecipe(Recipe):
+    """Sentence pairs, with the keys "seq_length" and "short_seq_prob" of settings.
+
+    Attributes:
+        second: how the second segment is drawn, see `SentencePairs`.
+    """
+
+    shape: ClassVar[str] = "pairs"
+
+    second: str = "random"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"shape": self.shape, "second": self.second}
+
+    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> PairExamples:
+        probability = settings["short_seq_prob"]
+        check_corpus(train["sentences"], train["documents"], probability, self.second)
+        return PairExamples(
+            settings["seq_length"], probability, settings["seed"], shards, self.second
+        )
 
 
 def label_feature(second: str) -> str | None:

@@ -29,8 +29,7 @@ from tfnlp.data.shards.pieces import (
     write_piece,
     write_text,
 )
-from tfnlp.data.shards.recipes import Maker
-from tfnlp.data.shards.rows import example
+from tfnlp.data.shards.recipes import Maker, example
 
 HELD = -1  # the number of the held-out file among those of shards
 _BY_CHUNK = tuple[tuple[int, int], type(None)]
@@ -221,7 +220,7 @@ def shards_pipeline(
     # Shards without rows are written, too.
     empty = pipeline | "shards" >> beam.Create([(shard, None) for shard in wanted])
     every = [_numbered(rows, "rows to shards"), _numbered(empty, "empty")]
-    if hasattr(maker, "answer"):
+    if maker.requests:
         asks = given | "asks" >> beam.Filter(lambda row: row[0] <= _ASKED)
         answers = (
             _numbered(asks, "requests")

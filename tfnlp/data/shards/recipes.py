@@ -1,21 +1,48 @@
-"""The shapes of prepared examples: what is read, and what makes their shards.
+"""The shapes of prepared examples: what is read, what makes their shards, and rows on their way.
 
 A recipe knows the shape of examples and nothing of the model that is trained on them: the family
-gives it a function that makes the tokenizer, and the ids that its rows need.
+gives it a function that makes the tokenizer, and the ids that its rows need. Workers exchange
+tables of rows with tokens of any length: dicts of arrays.
 """
 
-from collections.abc import Callable, Iterable
+import abc
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.sentence_pairs import check_corpus
-from tfnlp.data.pretraining.token_stream import count_windows
-from tfnlp.data.shards.masked_windows import MaskedWindowExamples
-from tfnlp.data.shards.pairs import PairExamples
-from tfnlp.data.shards.windows import WindowExamples
+import numpy as np
+import tensorflow as tf
 
-Maker = PairExamples | WindowExamples | MaskedWindowExamples
+from tfnlp.data.corpus.arrays import ranges
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.shards.pieces import Table
+
+
+class Maker(abc.ABC):
+    """What makes the shards of an epoch from the pieces of a corpus, a worker for each piece.
+
+    An epoch has `shards` shards; shard s of epoch e has the number `e * shards + s`.
+
+    Attributes:
+        requests: whether rows of other pieces are needed, which the method `answer` gives.
+    """
+
+    shards: int
+    requests: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def give(
+        self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
+    ) -> tuple[Iterable, Iterable]:
+        """Return the rows of a piece for the `wanted` shards, and its requests to other pieces.
+
+        They are ((shard, rows), ...) and ((piece, rows), ...). The corpus is that of the piece, the
+        table that of all pieces.
+        """
+
+    @abc.abstractmethod
+    def assemble(self, batches: Iterable[Any]) -> tuple[Iterator[bytes], dict]:
+        """Return the records of a shard in their order, and its counts."""
 
 
 @dataclass(frozen=True)
@@ -54,70 +81,44 @@ class Recipe:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class PairRecipe(Recipe):
-    """Sentence pairs, with the keys "seq_length" and "short_seq_prob" of settings.
+def grouped(groups: np.ndarray, rows: dict[str, np.ndarray]) -> Iterator[tuple[int, dict]]:
+    """Yield the rows (arrays [N]) of each group (ints [N]) in their order: (group, rows)."""
+    order = np.argsort(groups, kind="stable")
+    borders = np.flatnonzero(np.diff(groups[order])) + 1
+    for chosen in np.split(order, borders) if len(order) else ():
+        yield int(groups[chosen[0]]), {name: values[chosen] for name, values in rows.items()}
 
-    Attributes:
-        second: how the second segment is drawn, see `SentencePairs`.
+
+def grouped_tokens(
+    groups: np.ndarray, tokens: np.ndarray, starts: np.ndarray, rows: dict[str, np.ndarray]
+) -> Iterator[tuple[int, dict]]:
+    """As `grouped`; each row also gets `lengths` tokens from `starts` [N] on."""
+    for group, part in grouped(groups, {"starts": starts, **rows}):
+        starts = part.pop("starts")
+        yield group, {**part, "tokens": ranges(tokens, starts, part["lengths"])}
+
+
+def merged(batches: Iterable[dict]) -> dict:
+    """Return tables joined into one."""
+    batches = list(batches)
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def example(**features: list[int]) -> bytes:
+    """Return a serialized `tf.train.Example` of lists of ints."""
+    wrapped = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+        for name, values in features.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=wrapped)).SerializeToString(
+        deterministic=True
+    )
+
+
+def shard_of(keys: np.ndarray, shards: int) -> np.ndarray:
+    """Return the shard of each key, uint64 [N].
+
+    Shard s of S has the keys from s/S to (s + 1)/S of the range, so that sorted shards with sorted
+    keys are all keys in order.
     """
-
-    shape: ClassVar[str] = "pairs"
-
-    second: str = "random"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"shape": self.shape, "second": self.second}
-
-    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> PairExamples:
-        probability = settings["short_seq_prob"]
-        check_corpus(train["sentences"], train["documents"], probability, self.second)
-        return PairExamples(
-            settings["seq_length"], probability, settings["seed"], shards, self.second
-        )
-
-
-@dataclass(frozen=True)
-class MaskedWindowRecipe(Recipe):
-    """Windows of whole sentences, with the key "seq_length" of settings.
-
-    Attributes:
-        sep_id: the token between documents.
-    """
-
-    shape: ClassVar[str] = "masked_windows"
-
-    sep_id: int
-
-    def maker(
-        self, settings: dict, shards: int, train: dict, corpora: Callable
-    ) -> MaskedWindowExamples:
-        return MaskedWindowExamples.of_pieces(
-            corpora(),
-            settings["seq_length"],
-            seed=settings["seed"],
-            shards=shards,
-            sep_id=self.sep_id,
-        )
-
-
-@dataclass(frozen=True)
-class WindowRecipe(Recipe):
-    """Windows of the stream of tokens, with the key "seq_length" of settings.
-
-    Attributes:
-        newline_id, end_id: see `token_stream`.
-    """
-
-    shape: ClassVar[str] = "windows"
-    paragraphs: ClassVar[bool] = True
-
-    newline_id: int
-    end_id: int
-
-    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> WindowExamples:
-        count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
-        return WindowExamples(
-            settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id
-        )
+    return ((keys >> 32) * np.uint64(shards) >> np.uint64(32)).astype(np.int64)

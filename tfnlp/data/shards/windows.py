@@ -1,27 +1,33 @@
-"""Windows of a left-to-right model, shard by shard: each worker has a piece of the token stream.
+"""Windows of text, shard by shard: each worker has a piece of the corpus.
 
-Windows are those of `TokenWindows`. A window across the end of a piece is joined in its shard from
-the parts of the pieces.
+A window across the end of a piece is joined in its shard from the parts of the pieces. Windows are
+those of `TokenWindows` or, of whole sentences, of `MaskedWindows`. Where the latter begin in a
+piece depends on all pieces before it, so one process counts them first, from the lengths of
+sentences alone.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.pretraining.masked_windows import Windows, fill_windows
 from tfnlp.data.pretraining.token_stream import (
     count_windows,
     token_stream,
+    window_keys,
     window_shift,
 )
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.rows import example, joined_windows, window_parts
+from tfnlp.data.shards.recipes import Maker, Recipe, example, grouped_tokens, merged, shard_of
 
 
 @dataclass(frozen=True)
-class WindowExamples:
-    """Windows of `TokenWindows` over a `token_stream`, with their arguments; see `PairExamples`."""
+class WindowExamples(Maker):
+    """Windows of `TokenWindows` over a `token_stream`, with their arguments."""
 
     window: int
     seed: int
@@ -32,7 +38,6 @@ class WindowExamples:
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
     ) -> tuple[Iterable, Iterable]:
-        """As `PairExamples.give`; there are no requests."""
         stream = token_stream(corpus, self.newline_id, self.end_id)
         first = int(table.first_document[piece])
         # The end token before a document belongs to the piece of the document before it.
@@ -60,8 +65,168 @@ class WindowExamples:
         return parts, []
 
     def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
-        """As `PairExamples.assemble`."""
         windows = joined_windows(batches)
         if any(len(ids) != self.window + 1 for ids in windows):
             raise OSError("a shard lacks parts of its windows; give the same command again")
         return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
+
+
+@dataclass(frozen=True)
+class WindowRecipe(Recipe):
+    """Windows of the stream of tokens, with the key "seq_length" of settings.
+
+    Attributes:
+        newline_id, end_id: see `token_stream`.
+    """
+
+    shape: ClassVar[str] = "windows"
+    paragraphs: ClassVar[bool] = True
+
+    newline_id: int
+    end_id: int
+
+    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> WindowExamples:
+        count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
+        return WindowExamples(
+            settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id
+        )
+
+
+@dataclass(frozen=True)
+class MaskedWindowExamples(Maker):
+    """Windows of `MaskedWindows`, with its arguments.
+
+    Attributes:
+        sep_id: the token between documents.
+        entries: for each piece, the number of windows that begin before it, and the filled places
+            of the last of them.
+    """
+
+    seq_length: int
+    seed: int
+    shards: int
+    sep_id: int
+    entries: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of_pieces(
+        cls, corpora: Iterable[TokenizedCorpus | None], seq_length: int, **arguments: int
+    ) -> "MaskedWindowExamples":
+        """Count the windows of all pieces."""
+        entries, number, used = [], 0, 0
+        for corpus in corpora:
+            entries.append((number, used))
+            if corpus is not None:
+                found = _fill(corpus, seq_length, used)
+                number, used = number + len(found.starts), found.used
+        return cls(seq_length, entries=tuple(entries), **arguments)
+
+    def give(
+        self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
+    ) -> tuple[Iterable, Iterable]:
+        number, used = self.entries[piece]
+        starts = _fill(corpus, self.seq_length, used).starts
+        if used and (not len(starts) or starts[0] > 0):  # the window before goes on
+            number, starts = number - 1, np.concatenate([[0], starts])
+        numbers = number + np.arange(len(starts))
+        stream, begin, end = self._ranges(corpus, starts)
+        if used and numbers[0] < self.entries[piece][0]:
+            begin[0] = 0  # with the separator before the first document
+        parts = []
+        for epoch in np.unique(wanted // self.shards).tolist():
+            parts += window_parts(
+                stream, begin, end, numbers, piece, wanted,
+                shards=self.shards, seed=self.seed, epoch=epoch,
+            )  # fmt: skip
+        return parts, []
+
+    def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
+        windows = joined_windows(batches)
+        return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
+
+    def _ranges(
+        self, corpus: TokenizedCorpus, starts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the tokens with a separator before each document, and the windows' ranges there.
+
+        A window neither begins nor ends with a separator.
+        """
+        documents = corpus.sentence_starts[corpus.document_starts[:-1]]
+        stream = np.insert(corpus.tokens.astype(np.int32), documents, self.sep_id)
+        begin = starts + np.searchsorted(documents, starts, "right")
+        end = starts[1:] + np.searchsorted(documents, starts[1:], "left")
+        return stream, begin, np.append(end, len(stream))
+
+
+@dataclass(frozen=True)
+class MaskedWindowRecipe(Recipe):
+    """Windows of whole sentences, with the key "seq_length" of settings.
+
+    Attributes:
+        sep_id: the token between documents.
+    """
+
+    shape: ClassVar[str] = "masked_windows"
+
+    sep_id: int
+
+    def maker(
+        self, settings: dict, shards: int, train: dict, corpora: Callable
+    ) -> MaskedWindowExamples:
+        return MaskedWindowExamples.of_pieces(
+            corpora(),
+            settings["seq_length"],
+            seed=settings["seed"],
+            shards=shards,
+            sep_id=self.sep_id,
+        )
+
+
+def window_parts(
+    tokens: np.ndarray,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    numbers: np.ndarray,
+    piece: int,
+    wanted: np.ndarray,
+    *,
+    shards: int,
+    seed: int,
+    epoch: int,
+) -> Iterator[tuple[int, dict]]:
+    """Yield what a piece of the text has of windows: (shard, rows with tokens).
+
+    Args:
+        tokens: of the piece.
+        begins, ends: int64 [N], the windows as ranges of these tokens.
+        numbers: int64 [N], consecutive, those of the windows.
+        piece: number of the piece.
+        wanted: numbers of the shards to make.
+        shards, seed, epoch: decide the shard and the order of each window, see `window_keys`.
+    """
+    key = window_keys(int(numbers[0]), int(numbers[-1]) + 1, seed, epoch)
+    shard = epoch * shards + shard_of(key, shards)
+    place = np.full(len(numbers), piece)
+    rows = {"key": key, "number": numbers, "place": place, "lengths": ends - begins}
+    chosen = np.isin(shard, wanted)
+    rows = {name: values[chosen] for name, values in rows.items()}
+    return grouped_tokens(shard[chosen], tokens, begins[chosen], rows)
+
+
+def joined_windows(batches: Iterable[dict]) -> list[np.ndarray]:
+    """Return the windows of a shard in their order, joined from the parts of the pieces."""
+    batches = list(batches)
+    if not batches:
+        return []
+    rows = merged(batches)
+    starts = np.cumsum(rows["lengths"]) - rows["lengths"]
+    order = np.lexsort((rows["place"], rows["number"], rows["key"]))
+    lengths, numbers = rows["lengths"][order], rows["number"][order]
+    borders = np.flatnonzero(np.diff(numbers)) + 1
+    tokens = ranges(rows["tokens"], starts[order], lengths)
+    return np.split(tokens, np.cumsum(lengths)[borders - 1])
+
+
+def _fill(corpus: TokenizedCorpus, seq_length: int, used: int) -> Windows:
+    first = corpus.begins_document(0, corpus.num_sentences)
+    return fill_windows(np.diff(corpus.sentence_starts), first, seq_length - 2, used)

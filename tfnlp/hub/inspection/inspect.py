@@ -9,13 +9,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.cards import read_card
-from tfnlp.hub.inspection.callables import Function, Variable
-from tfnlp.hub.inspection.graph_operations import foreign_ops
-from tfnlp.hub.inspection.saved_graph import SavedGraph
+from tfnlp.hub.inspection.saved_graph import Function, SavedGraph, Variable, foreign_ops
 from tfnlp.hub.inspection.text_table import as_text
 from tfnlp.hub.inspection.usage import quoted, usage
 from tfnlp.hub.loading.checks import check_saved_model
-from tfnlp.hub.loading.folders import saved_models
+from tfnlp.hub.loading.saved_model import saved_models
 
 TEXT = "tensorflow_text"
 
@@ -89,8 +87,8 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
     """Describe a SavedModel without loading or running it.
 
     Args:
-        handle: what `tfnlp.hub.loading.resolve` takes, or a folder of numbered versions, of which
-            the last one is read.
+        handle: what `tfnlp.hub.resolve` takes, or a folder of numbered versions, of which the last
+            one is read.
         shown: the path in `usage`; None: the module's.
 
     Raises:

@@ -1,23 +1,80 @@
-"""The functions, signatures and variables that a graph file describes."""
+"""The functions, signatures and variables that the graph file of a SavedModel describes."""
 
+import keyword
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from tensorflow.core.framework import variable_pb2
+from tensorflow.core.framework import graph_pb2, variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_object_graph_pb2, struct_pb2
+from tensorflow.python.framework import op_def_registry
 from tensorflow.python.saved_model import nested_structure_coder
 
 from tfnlp.files import first_line
-from tfnlp.hub.inspection.callables import Call, Function, Variable
-from tfnlp.hub.inspection.graph_operations import Operations
-from tfnlp.hub.inspection.usage import is_name
 from tfnlp.hub.loading.checks import graph_file, read_graph
 
 _LISTS = ("variables", "trainable_variables", "regularization_losses")
 _NOT_SHOWN = {*_LISTS, "non_trainable_variables", "signatures", "keras_api", "optimizer"}
 _KERAS_LOSSES = "call_and_return_"  # functions that Keras 2 saves beside each `__call__`
 _INIT_OPS = ("__saved_model_init_op", "__saved_model_train_op")
+# Operations that `import tensorflow_text` registers, besides names that begin with "TFText>".
+TENSORFLOW_TEXT = frozenset(
+    """
+    CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets
+    FindSourceOffsets MaxSpanningTree NormalizeUTF8 NormalizeUTF8WithOffsetsMap PhraseTokenize
+    RegexSplitWithOffsets RougeL SentenceFragments SentenceFragmentsV2 SentencepieceDetokenizeOp
+    SentencepieceIdToStringOp SentencepieceOp SentencepieceStringToIdOp SentencepieceTokenizeOp
+    SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp SplitMergeTokenizeWithOffsets
+    TokenizerFromLogits UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets
+    WordpieceTokenizeWithOffsets
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One trace of a function: nests of `tf.TypeSpec`s and of Python values.
+
+    `names` are the parameters that can be given by position.
+    """
+
+    args: tuple
+    kwargs: dict[str, Any]
+    names: tuple[str, ...]
+    defaults: dict[str, Any]
+    outputs: Any
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """All arguments by name; those of `*args` are named `*0`, `*1`, ..."""
+        more = len(self.args) - len(self.names)
+        names = [*self.names[: len(self.args)], *(f"*{i}" for i in range(more))]
+        return {**dict(zip(names, self.args, strict=True)), **self.kwargs}
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a SavedModel, or a signature, which takes tensors by name."""
+
+    name: str  # `mlm`, `tokenize.get_tokens`, ...; "" for the module itself
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable: its name, shape, dtype, and whether it can be trained."""
+
+    name: str
+    shape: tf.TensorShape
+    dtype: tf.DType
+    trainable: bool
+
+    @property
+    def parameters(self) -> int:
+        """Number of elements; 0 if the shape is not known."""
+        return self.shape.num_elements() or 0
 
 
 class SavedGraph:
@@ -210,6 +267,66 @@ class SavedGraph:
         return tuple(found.values())
 
 
+def is_name(text: str) -> bool:
+    """Return whether `text` can be an attribute or a keyword argument."""
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
 def _is_public(name: str) -> bool:
     hidden = name in _NOT_SHOWN or name.startswith(("_", _KERAS_LOSSES))
     return is_name(name) and not hidden
+
+
+def foreign_ops(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the operations that TensorFlow alone does not register, sorted, by library.
+
+    A library that is not known is "". The result does not depend on whether tensorflow_text is
+    imported.
+    """
+    found = {}
+    for name in sorted(set(names)):
+        if name in TENSORFLOW_TEXT or name.startswith("TFText>"):
+            found.setdefault("tensorflow_text", []).append(name)
+        elif ">" in name or op_def_registry.get(name) is None:  # only libraries have namespaces
+            found.setdefault("", []).append(name)
+    return {library: tuple(ops) for library, ops in found.items()}
+
+
+class Operations:
+    """The operations of a graph and of the functions in it.
+
+    Attributes:
+        names: of all operations, without those of the graph's own functions.
+    """
+
+    def __init__(self, graph: graph_pb2.GraphDef) -> None:
+        functions = {f.signature.name: f.node_def for f in graph.library.function}
+        self.names = {node.op for node in graph.node}
+        for nodes in functions.values():
+            self.names.update(node.op for node in nodes)
+        self.names -= functions.keys()
+        self._functions = functions
+        self._saved = {g.registered_op_type for g in graph.library.registered_gradients}
+
+    def lost_gradients(self, functions: Iterable[str]) -> bool:
+        """Return whether an operation's custom gradient was not saved, so that training fails.
+
+        It may be one of the named functions or of those that they call.
+        """
+        names, seen = list(functions), set()
+        while names:
+            name = names.pop()
+            if name in seen or name not in self._functions:
+                continue
+            seen.add(name)
+            for node in self._functions[name]:
+                names.append(node.op)
+                for key, value in node.attr.items():
+                    if value.HasField("func"):
+                        names.append(value.func.name)
+                    elif value.HasField("list"):
+                        names += [f.name for f in value.list.func]
+                    elif key == "_gradient_op_type":
+                        if value.s.decode("utf-8", "replace") not in self._saved:
+                            return True
+        return False

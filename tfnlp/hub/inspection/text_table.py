@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfnlp.hub.inspection.callables import Call, Function
+from tfnlp.hub.inspection.saved_graph import Call, Function
 from tfnlp.hub.inspection.usage import quoted
 
 if TYPE_CHECKING:

@@ -1,12 +1,11 @@
 """Python code that loads and calls a given SavedModel."""
 
-import keyword
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.hub.inspection.callables import Call
+from tfnlp.hub.inspection.saved_graph import Call, is_name
 
 _WIDTH = 88
 _LENGTH = 8  # of axes of unknown size; the batch size is 1
@@ -40,11 +39,6 @@ def quoted(text: str) -> str:
     """Return `text` as a Python literal, in double quotes if it holds no quotes."""
     literal = repr(text)
     return f'"{literal[1:-1]}"' if "'" not in text and '"' not in text else literal
-
-
-def is_name(text: str) -> bool:
-    """Return whether `text` can be an attribute or a keyword argument."""
-    return text.isidentifier() and not keyword.iskeyword(text)
 
 
 def _arguments(call: Call) -> list[tuple[str, Code]] | None:

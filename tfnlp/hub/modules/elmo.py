@@ -1,13 +1,16 @@
 """ELMo as a module from strings to vectors, for export and for use in Python."""
 
 import contextlib
+import itertools
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from tfnlp.hub.modules.word_cache import WordCache
+from tfnlp.bars import ProgressBar
 from tfnlp.hub.saving.keras_module import (
     regularization_loss,
     regularization_losses,
@@ -17,9 +20,13 @@ from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
+from tfnlp.text.assets import line_number_table, lines_asset
+from tfnlp.text.lines import read_lines
 from tfnlp.training.randomness import layer_seeds, seeded
 
 TRAINABLE = ("mix", "all")
+_CHUNK = 1024  # words per batch
+_BLANK = re.compile("[ \t\r\v\f]")  # separates the words of a sentence
 
 
 class ElmoModule(tf.__internal__.tracking.AutoTrackable):
@@ -195,3 +202,144 @@ def export_elmo(
 ) -> str:
     """Write `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; return its path."""
     return save_module(lambda: ElmoModule(encoder, trainable, cache, l2), directory, overwrite)
+
+
+class WordCache(tf.__internal__.tracking.AutoTrackable):
+    """Table from words to precomputed vectors.
+
+    The words travel as an asset of the SavedModel and the vectors as a variable, so that a large
+    vocabulary is not part of the graph. The asset is a normalized copy of the file: the user's
+    file may change, repeat a word, or have line ends that TensorFlow would read as part of a word.
+
+    Args:
+        path: file of words, see `read_cache_words`.
+        embed: function from strings `[N]` to vectors `[N, P]`.
+    """
+
+    def __init__(self, path: str | os.PathLike, embed: Callable[[tf.Tensor], tf.Tensor]) -> None:
+        super().__init__()
+        words = read_cache_words(path)
+        self.vectors = _vectors([word.encode() for word in words], embed)
+        self.asset = lines_asset("words.txt", words)
+        self._rows = line_number_table(self.asset)
+
+    def lookup(self, words: tf.Tensor, otherwise: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+        """Return the vectors `[N, P]` of strings `[N]`; `otherwise` computes missing ones."""
+        rows = self._rows.lookup(words)  # [N], -1 for missing words
+        vectors = tf.gather(self.vectors, tf.maximum(rows, 0))  # [N, P]
+        missing = tf.where(rows < 0)  # [M, 1]
+        return tf.cond(
+            tf.size(missing) > 0,
+            lambda: tf.tensor_scatter_nd_update(
+                vectors, missing, otherwise(tf.gather_nd(words, missing))
+            ),
+            lambda: vectors,
+        )
+
+
+def read_cache_words(path: str | os.PathLike) -> list[str]:
+    """Return the distinct words of a file, in its order.
+
+    The file is UTF-8, with or without a byte order mark, with one word per line. Both line endings
+    are accepted; empty lines and repeated words are left out. A vocabulary of a run or of bilm-tf
+    is such a file.
+    """
+    words, source = {}, f"cache {path}"
+    for number, word in enumerate(read_lines(path, "cache"), start=1):
+        if _BLANK.search(word):
+            raise ValueError(f"{source} has {word[:50]!r} in line {number}; expected one word")
+        words[word] = None
+    words.pop("", None)
+    if not words:
+        raise ValueError(f"{source} holds no words; give a file with one word per line")
+    return list(words)
+
+
+def _vectors(words: list[bytes], embed: Callable[[tf.Tensor], tf.Tensor]) -> tf.Variable:
+    """Return a variable `[V, P]`. Words of similar length share a batch, for less padding."""
+    order = sorted(range(len(words)), key=lambda i: len(words[i]))
+    small = len(words) <= _CHUNK
+    bar = ProgressBar(desc="word vectors", total=len(words), unit="words", disable=small)
+    variable = None
+    with bar:
+        for start in range(0, len(words), _CHUNK):
+            rows = order[start : start + _CHUNK]
+            values = embed(tf.constant([words[i] for i in rows]))
+            if variable is None:
+                shape = (len(words), values.shape[-1])
+                variable = tf.Variable(tf.zeros(shape, values.dtype), trainable=False, name="cache")
+            variable.scatter_update(tf.IndexedSlices(values, tf.constant(rows)))
+            bar.update(len(rows))
+    return variable
+
+
+def sentence_layers(
+    module: Callable[[dict], dict[str, tf.Tensor]],
+    sentences: Iterable[Sequence[str]],
+    tokens: int = 4096,
+) -> Iterator[np.ndarray]:
+    """Yield for each sentence all layers of the biLM, float32 `[L + 1, n, 2P]`, in order.
+
+    Layer 0 is the word vector, once for each direction (as bilm-tf writes it). Sentences of
+    similar length share a batch. This does not change their vectors: each sentence starts from a
+    state of zeros.
+
+    Args:
+        module: a `tfnlp.hub.ElmoModule`, or the result of `tfnlp.hub.saved_elmo`.
+        sentences: iterable of lists of words; an empty list gives `[L + 1, 0, 2P]`.
+        tokens: approximate number of tokens per batch.
+    """
+    sentences = iter(sentences)
+    while chunk := list(itertools.islice(sentences, max(1, tokens // 8))):
+        layers = [None] * len(chunk)
+        order = sorted(range(len(chunk)), key=lambda i: -len(chunk[i]))
+        while order:
+            longest = max(1, len(chunk[order[0]]))
+            count = max(1, tokens // longest)
+            rows, order = order[:count], order[count:]
+            lengths = [len(chunk[i]) for i in rows]
+            words = [[*chunk[i], *[""] * (longest - len(chunk[i]))] for i in rows]
+            outputs = module({"tokens": tf.constant(words), "sequence_len": tf.constant(lengths)})
+            stacked = _stacked(outputs)  # [L + 1, B, T, 2P]
+            for row, (i, length) in enumerate(zip(rows, lengths, strict=True)):
+                layers[i] = stacked[:, row, :length].copy()
+        yield from layers
+
+
+def running_layers(
+    encoder: keras.Model, sentences: Iterable[Sequence[str]]
+) -> Iterator[np.ndarray]:
+    """Yield the layers of `sentence_layers`, but keep the LSTM state between sentences.
+
+    bilm-tf's `dump_bilm_embeddings` does so: a sentence's vectors depend on all sentences before
+    it. `encoder` is from `tfnlp.models.elmo`.
+    """
+    lstm, char_cnn = elmo_lstm(encoder), encoder.get_layer("char_cnn")
+    shape = (1, *encoder.get_layer("bilm").state_shape)
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], "string"), tf.TensorSpec([1, None, None])],
+        autograph=False,
+    )
+    def run(words: tf.Tensor, state: tf.Tensor) -> dict[str, tf.Tensor]:
+        vectors = char_cnn(character_ids(words))[None]
+        inputs = {
+            "word_embeddings": vectors,
+            "word_mask": tf.ones((1, tf.size(words)), "bool"),
+            "state": tf.ensure_shape(state, shape),
+        }
+        return lstm(inputs)
+
+    state = tf.zeros(shape)
+    for words in sentences:
+        outputs = dict(run(tf.constant([BEGIN_OF_SENTENCE, *words, END_OF_SENTENCE]), state))
+        state = outputs["state"]
+        yield _stacked(outputs)[:, 0]
+
+
+def _stacked(outputs: dict[str, tf.Tensor]) -> np.ndarray:
+    """Return all layers of a batch, `[L + 1, B, T, 2P]`."""
+    words = outputs["word_emb"].numpy()
+    count = sum(name.startswith("lstm_outputs") for name in outputs)
+    lstm = [outputs[f"lstm_outputs{j + 1}"].numpy() for j in range(count)]
+    return np.stack([np.concatenate([words, words], -1), *lstm]).astype("float32")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfnlp.hub.modules.elmo import bounded_words
 from tfnlp.models import elmo_lstm
 from tfnlp.text import character_ids
-from tfnlp.training.forward import forward
+from tfnlp.training.prediction import forward
 
 _WORDS, _TIME = 512, 16  # the numbers of words and steps are rounded up to multiples of these
 

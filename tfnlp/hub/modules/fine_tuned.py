@@ -8,26 +8,14 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.frozen_features import ElmoFeatures
-from tfnlp.hub.modules.task_graph import DECODED, ids_function, task_outputs
+from tfnlp.hub.modules.task_graph import ids_function, task_outputs
 from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.graphs import NO_GRAPHS, Graphs
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
-from tfnlp.models.task_heads import crf_of
-from tfnlp.tasks.decoding import (
-    decode_answers,
-    decode_tags,
-    span_candidates,
-    word_logits,
-)
-from tfnlp.tasks.task_spec import TaskSpec
 from tfnlp.text.assets import lines_asset
-
-
-def _strings(name: str, rank: int = 1) -> tf.TensorSpec:
-    return tf.TensorSpec([None] * rank, "string", name=name)
 
 
 class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
@@ -44,7 +32,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         `[B, C]`.
     answer: `question` and `context` `[B]` to `answer`, strings `[B]`, `score`, `start` and `end`
         (bytes of the context), `null_score` `[B]`, and the best `answers` with their `scores`
-        `[B, n]`; see `tfnlp.tasks.decoding.answers`.
+        `[B, n]`; see `tfnlp.tasks.answer.answers`.
     tag: `text` `[B]`, split at spaces, or `tokens` `[B, T]` and `sequence_len` int32 `[B]`, to
         `tags`, strings `[B, T]`, their `probabilities` and the `tokens`, "" and 0 at padding.
     roles: the same, with `predicate` int32 `[B]`, the number of the word from 0.
@@ -61,10 +49,11 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
 
     def __init__(self, task_model: TaskModel, weights: CompactWeights | None = None) -> None:
         super().__init__()
-        spec = task_model.spec
-        self._spec, self._model = (lambda: spec), Untracked(task_model.model)
+        task = task_model.task
+        self._task, self._model = Untracked(task), Untracked(task_model.model)
         self._models = lambda: models_of(task_model)
-        self._encoder, self._index = task_model.encoder, task_model.index
+        self._reader, self._index = task_model.reader, task_model.index
+        self._crf = Untracked(task_model.crf)
         # With `weights` the frozen network's own are not written.
         self._features = Untracked(task_model.features)
         self._tracked_features = task_model.features if weights is None else None
@@ -76,28 +65,25 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             self.variables = [v for m in models_of(task_model) for v in weights.variables_of(m)]
             self.trainable_variables = []
         self.regularization_losses = []
-        self.labels_asset = lines_asset("labels.txt", spec.labels)
-        self._inputs = lambda: _inputs(spec)
-        for spec_of_inputs in self._inputs().values():
-            call = self.__call__.get_concrete_function(spec_of_inputs)
+        self.labels_asset = lines_asset("labels.txt", task.labels)
+        for inputs in task.signatures.values():
+            call = self.__call__.get_concrete_function(inputs)
             if weights is not None:
                 weights.check(call.graph.variables)
         self.labels.get_concrete_function()
 
     @tf.function(input_signature=[], autograph=False)
     def labels(self) -> tf.Tensor:
-        return tf.constant(list(self._spec().labels), "string")
+        return tf.constant(list(self._task.value.labels), "string")
 
     @tf.function(autograph=False)
     def __call__(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         with contextlib.ExitStack() as stack:
             if self._weights.value is not None:
                 stack.enter_context(self._weights.value.scope(*self._models()))
-            spec = self._spec()
-            decode = DECODED.get(spec.output)
-            if decode is not None:
-                return decode(self._outputs(self._read(inputs)), spec)
-            return self._answer(inputs) if spec.output == "span" else self._tag(inputs)
+            task = self._task.value
+            encoded = task.encode(self._reader, inputs, whole=self._features.value is None)
+            return task.decode(self._outputs(encoded), encoded, inputs, self._crf.value)
 
     def signatures(self) -> dict[str, Callable]:
         """Return concrete functions of named strings, for `tfnlp.hub.save`."""
@@ -107,49 +93,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
 
         return {
             name: tf.function(serve, autograph=False).get_concrete_function(**inputs)
-            for name, inputs in self._inputs().items()
+            for name, inputs in self._task.value.signatures.items()
         }
-
-    def _read(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Return packed sequences of texts, pairs or choices."""
-        if "choices" in inputs:
-            return self._encoder.choices(inputs["text"], inputs["choices"])
-        names = ["text"] if self._spec().texts == 1 else ["text_a", "text_b"]
-        return self._encoder.texts([inputs[name] for name in names])
-
-    def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        spec, contexts = self._spec(), inputs["context"]
-        encoded = self._encoder.questions(inputs["question"], contexts)
-        outputs = self._outputs(encoded)
-        candidates = span_candidates(
-            outputs["start_logits"], outputs["end_logits"], encoded, spec.max_answer
-        )
-        words = (encoded["starts"], encoded["ends"])
-        return decode_answers(candidates, encoded["window_row"], contexts, words, spec)
-
-    def _tag(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        if "text" in inputs:
-            words = tf.strings.split(inputs["text"])
-        else:
-            width = tf.shape(inputs["tokens"])[1]
-            lengths = tf.clip_by_value(inputs["sequence_len"], 0, width)
-            words = tf.RaggedTensor.from_tensor(inputs["tokens"], lengths)
-        words = words.with_row_splits_dtype(tf.int64)
-        if "predicate" in inputs:
-            encoded = self._encoder.roles(words, inputs["predicate"])
-        else:
-            encoded = self._encoder.words(words)
-        outputs = self._outputs(encoded)
-        flat = word_logits(outputs["tag_logits"], encoded, tf.size(words.values))
-        found = decode_tags(flat, words.row_splits, self._spec().labels, crf_of(self._model.value))
-        found["tokens"] = words.to_tensor("")
-        if "tokens" in inputs:  # as wide as the input
-            more = [[0, 0], [0, width - tf.shape(found["tags"])[1]]]
-            found = {
-                name: tf.pad(x, more, constant_values=_PADDING[x.dtype])
-                for name, x in found.items()
-            }
-        return found
 
     def _outputs(self, encoded: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Return the model's outputs for packed sequences."""
@@ -163,30 +108,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
                 ids = self._index.ids(tf.concat([[""], encoded["words"].values], 0))
                 inputs["word_ids"] = tf.gather(ids, rows)
             features = None
-        return task_outputs(model, inputs, self._spec().sequences, features)
-
-
-_PADDING = {tf.string: "", tf.float32: 0.0}
-
-
-def _inputs(spec: TaskSpec) -> dict[str, dict[str, tf.TensorSpec]]:
-    """Return the inputs of each signature."""
-    if spec.output == "tag":
-        lengths = tf.TensorSpec([None], "int32", name="sequence_len")
-        more = {}
-        if spec.task == "roles":
-            more["predicate"] = tf.TensorSpec([None], "int32", name="predicate")
-        return {
-            "serving_default": {"text": _strings("text"), **more},
-            "tokens": {"tokens": _strings("tokens", 2), "sequence_len": lengths, **more},
-        }
-    if spec.task == "answer":
-        return {"serving_default": {name: _strings(name) for name in ("question", "context")}}
-    if spec.task == "choose":
-        choices = tf.TensorSpec([None, spec.choices], "string", name="choices")
-        return {"serving_default": {"text": _strings("text"), "choices": choices}}
-    names = ["text"] if spec.texts == 1 else ["text_a", "text_b"]
-    return {"serving_default": {name: _strings(name) for name in names}}
+        return task_outputs(model, inputs, self._task.value.sequences, features)
 
 
 def models_of(task_model: TaskModel) -> list[keras.Model]:
@@ -224,7 +146,7 @@ def export_fine_tuned(
         stored = CompactWeights(models_of(task_model), weights)
 
     def function_of(kind: str) -> Callable:
-        return ids_function(task_model, task_model.spec.max_length if kind == "litert" else None)
+        return ids_function(task_model, task_model.task.max_length if kind == "litert" else None)
 
     with graphs.written(function_of, title, weights, overwrite):
         save_module(lambda: FineTunedModule(task_model, stored), directory, overwrite)

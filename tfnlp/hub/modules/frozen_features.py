@@ -15,11 +15,11 @@ from tfnlp.bars import ProgressBar
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.files import written_whole
-from tfnlp.hub.modules.elmo_layers import sentence_layers
+from tfnlp.hub.modules.elmo import sentence_layers
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.untracked import Untracked
-from tfnlp.tasks.encoding import EncodedExamples
-from tfnlp.training.forward import forward, is_compiled
+from tfnlp.tasks.sequences import EncodedExamples
+from tfnlp.training.prediction import forward, is_compiled
 
 _NAMES = ("input_word_ids", "input_mask", "input_type_ids")
 _BATCH_TOKENS = 4096  # per batch of an encoder

@@ -16,12 +16,12 @@ from tokenizers import Encoding, Tokenizer
 
 SETTINGS: dict[str, Any] = {
     "file": "model.onnx",
-    "output": "vector",  # or "class", "label", "score", "choice", "tag" or "span"
     "length": 128,  # longest sequence
-    "texts": 1,  # of an example
+    "pairs": False,  # whether a sequence is of two texts
     "sequences": 1,  # of an example
+    "choices": 0,  # of an example
     "head": "first",  # which piece stands for its word; of a span, where its null position is
-    "longest": 30,  # span in pieces
+    "longest": None,  # answer in pieces
     "threshold": None,  # of "no answer"; None: there always is an answer
 }
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,41 +29,43 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def main(texts: list[str]) -> None:
     """Print a line for each example."""
-    output, sequences = SETTINGS["output"], SETTINGS["sequences"]
     pairs = list(zip(texts[::2], texts[1::2], strict=False))
-    if output == "choice":
+    if SETTINGS["choices"]:
         examples, given = [texts[0]], [(texts[0], choice) for choice in texts[1:]]
-    elif output == "score" and sequences == 2:  # it reads both orders
+    elif SETTINGS["sequences"] == 2:  # it reads both orders
         examples, given = pairs, [pair for a, b in pairs for pair in ((a, b), (b, a))]
     else:
-        examples = given = pairs if SETTINGS["texts"] == 2 else texts
+        examples = given = pairs if SETTINGS["pairs"] else texts
     rows = encoded(given)
     outputs = computed(rows)
     for i, example in enumerate(examples):
         found = {name: values[i] for name, values in outputs.items()}
-        if output == "class":
-            print(example, rounded(lines("labels.txt"), found["probabilities"]))
-        elif output == "label":
-            found = zip(read_json("thresholds.json").items(), found["probabilities"], strict=True)
-            print(example, [label for (label, least), p in found if p >= least])
-        elif output == "choice":
-            print(example, rounded(texts[1:], found["probabilities"]))
-        elif output == "score":
-            print(example, round(float(found["score"]), 4))
-        elif output == "tag":
-            print(tagged(example, rows[i], found["tag_logits"]))
-        elif output == "span":
-            print(
-                example[0], answer(example[1], rows[i], found["start_logits"], found["end_logits"])
-            )
-        else:
-            print(example, {name: values.shape for name, values in found.items()})
+        print(*said(example, rows[i], found, texts))
+
+
+def said(example: Any, row: Encoding, found: dict[str, np.ndarray], texts: list[str]) -> tuple:
+    """Return what is printed of an example; the outputs say what kind of model it is."""
+    if "class_logits" in found:
+        return example, rounded(lines("labels.txt"), found["probabilities"])
+    if "label_logits" in found:
+        pairs = zip(read_json("thresholds.json").items(), found["probabilities"], strict=True)
+        return example, [label for (label, least), p in pairs if p >= least]
+    if "choice_logits" in found:
+        return example, rounded(texts[1:], found["probabilities"])
+    if "score" in found:
+        return example, round(float(found["score"]), 4)
+    if "tag_logits" in found:
+        return (tagged(example, row, found["tag_logits"]),)
+    if "start_logits" in found:
+        question, document = example
+        return question, answer(document, row, found["start_logits"], found["end_logits"])
+    return example, {name: values.shape for name, values in found.items()}
 
 
 def encoded(texts: list) -> list[Encoding]:
     """Return texts, or pairs of texts, as the model reads them."""
     tokenizer = Tokenizer.from_file(os.path.join(HERE, "tokenizer.json"))
-    cut = "only_second" if SETTINGS["output"] == "span" else "longest_first"
+    cut = "only_second" if SETTINGS["longest"] else "longest_first"
     tokenizer.enable_truncation(SETTINGS["length"], strategy=cut)
     fixed = SETTINGS["file"].endswith(".tflite")  # all rows have the same length
     tokenizer.enable_padding(length=SETTINGS["length"] if fixed else None)

@@ -6,14 +6,6 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
-from tfnlp.tasks.decoding import decode_choices, decode_classes, decode_labels, decode_scores
-
-DECODED = {  # kinds of output whose predictions need the model's outputs alone
-    "class": decode_classes,
-    "label": decode_labels,
-    "score": decode_scores,
-    "choice": lambda outputs, spec: decode_choices(outputs),
-}
 
 
 def task_outputs(
@@ -55,7 +47,7 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
     numbers: `probabilities` of classes, labels and choices, and scores in the units of the training
     data.
     """
-    spec, model, features = task_model.spec, task_model.model, task_model.features
+    task, model, features = task_model.task, task_model.model, task_model.features
     if features is not None and not isinstance(features, EncoderFeatures):
         raise ValueError(
             "a network on the layers of an ELMo reads the characters of words, which no graph of "
@@ -63,14 +55,12 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
         )
     read = model.input if features is None else features.encoder.input
     names = [name for name in _SEQUENCES if name in read]
-    shape = [None, length] if spec.sequences == 1 else [None, spec.sequences, length]
+    shape = [None, length] if task.sequences == 1 else [None, task.sequences, length]
 
     def outputs(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        found = dict(task_outputs(model, inputs, spec.sequences, features))
+        found = dict(task_outputs(model, inputs, task.sequences, features))
         found.pop("sequence_output", None)  # of a GPT, for the loss of its language model
-        decode = DECODED.get(spec.output)
-        decoded = {} if decode is None else decode(found, spec)
-        for name, x in decoded.items():
+        for name, x in task.decoded(found).items():
             if isinstance(x, tf.Tensor) and x.dtype.is_floating:
                 found[name] = x
         return found

@@ -1,6 +1,6 @@
 """A fine-tuned model with its encoding and decoding, from examples to predictions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,22 +16,11 @@ from tfnlp.hub.modules.frozen_features import (
     WordRows,
     sequence_table,
 )
-from tfnlp.hub.modules.task_graph import DECODED
 from tfnlp.models.task_heads import crf_of
-from tfnlp.tasks.decoding import (
-    decode_answers,
-    decode_tags,
-    span_candidates,
-    word_logits,
-)
-from tfnlp.tasks.encoding import EncodedExamples, encode_examples, targets
-from tfnlp.tasks.task_encoder import TaskEncoder
-from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.tasks.sequences import EncodedExamples, encode_examples
+from tfnlp.tasks.task import HeadTask, Prediction
 from tfnlp.text import WordIndex
-from tfnlp.training.forward import is_compiled
-from tfnlp.training.prediction import predictor
-
-_WINDOWS = 256  # windows that are decoded at a time
+from tfnlp.training.prediction import is_compiled, predictor
 
 
 @dataclass
@@ -50,7 +39,7 @@ class TaskModel:
     """Fine-tuned model that predicts from examples.
 
     Args:
-        spec: a `tfnlp.tasks.TaskSpec`.
+        task: what it was fine-tuned on.
         reader: packs texts for the backbone, from `tfnlp.text.task_readers`.
         model: from `tfnlp.models.bert_task`, `gpt_task` or `feature_task`.
         features: `EncoderFeatures` or `ElmoFeatures` for a `feature_task`, else None.
@@ -60,18 +49,17 @@ class TaskModel:
 
     def __init__(
         self,
-        spec: TaskSpec,
+        task: HeadTask,
         reader: Any,
         model: keras.Model,
         features: EncoderFeatures | ElmoFeatures | None = None,
         index: WordIndex | None = None,
         packed: keras.Model | None = None,
     ) -> None:
-        self.spec, self.reader, self.model = spec, reader, model
+        self.task, self.reader, self.model = task, reader, model
         self.features, self.index, self.packed = features, index, packed
-        self.encoder = TaskEncoder(reader, spec, whole=features is None)
         self._predictor = predictor(model)
-        self._crf = crf_of(model)
+        self.crf = crf_of(model)
 
     @property
     def reads_sequences(self) -> bool:
@@ -84,7 +72,8 @@ class TaskModel:
         Features of a frozen backbone are kept in the folder `cache`; None: in memory.
         """
         words = WordRows() if isinstance(self.features, ElmoFeatures) else None
-        encoded = [encode_examples(self.encoder, self.spec, part, words) for part in parts]
+        whole = self.features is None
+        encoded = [encode_examples(self.reader, self.task, x, words, whole) for x in parts]
         if self.features is None:
             return [Prepared(x) for x in encoded]
         if words is None:
@@ -151,7 +140,7 @@ class TaskModel:
         Options are `batch_size`, `seed` and `examples_per_batch`.
         """
         tokens, fixed = self._columns(prepared, examples)
-        return PackedTaskBatches(tokens, fixed, length=self.spec.max_length, **options)
+        return PackedTaskBatches(tokens, fixed, length=self.task.max_length, **options)
 
     def _columns(
         self, prepared: Prepared, examples: Sequence | None
@@ -167,12 +156,12 @@ class TaskModel:
         tokens = {name: x for name, x in inputs.items() if name in wanted}
         fixed = {}
         if self.reads_sequences:
-            positions = encoded.null_positions.reshape(-1, self.spec.sequences)
+            positions = encoded.null_positions.reshape(-1, self.task.sequences)
             if "extract_positions" in wanted:
                 fixed["extract_positions"] = positions
             tokens = {name: [np.atleast_2d(x) for x in column] for name, column in tokens.items()}
         if examples is not None:
-            more_tokens, more_fixed = targets(self.spec, encoded, examples)
+            more_tokens, more_fixed = self.task.targets(encoded, examples)
             tokens.update(more_tokens, **prepared.more[0])
             fixed.update(more_fixed, **prepared.more[1])
         return tokens, fixed
@@ -183,7 +172,7 @@ class TaskModel:
         batch_size: int = 32,
         prepared: Prepared | None = None,
         batches: TaskBatches | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Prediction]:
         """Return the predictions for examples, a list of dicts.
 
         "classify": `label`, `probabilities` (dict by label). "labels": `labels` (list),
@@ -191,7 +180,7 @@ class TaskModel:
         (list). "tag": `tags`, `probabilities` (of the chosen tags; with a CRF their share among
         all sequences). "roles": as "tag".
         "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
-        `tfnlp.tasks.decoding.answers`.
+        `tfnlp.tasks.answer.answers`.
 
         Args:
             examples: the examples.
@@ -204,100 +193,8 @@ class TaskModel:
         if prepared is None:
             (prepared,) = self.prepare([examples])
         outputs = self.outputs(batches or self.batches(prepared, batch_size))
-        decode = DECODED.get(self.spec.output)
-        if decode is not None:
-            return self._named(_rows(decode(outputs, self.spec)))
-        if self.spec.output == "span":
-            return self._decode_answer(outputs, prepared.encoded, examples)
-        return self._decode_tag(outputs, prepared.encoded, len(examples))
+        return self.task.predictions(outputs, prepared.encoded, examples, self.crf)
 
     def outputs(self, batches: TaskBatches) -> dict[str, Any]:
         """Return the outputs of the model, see `tfnlp.training.predict`."""
         return self._predictor(batches)
-
-    def _named(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return decoded rows with the probabilities of labels as a dict by label."""
-        if self.spec.labels:
-            for row in rows:
-                row["probabilities"] = dict(
-                    zip(self.spec.labels, row["probabilities"], strict=True)
-                )
-        if self.spec.output == "label":
-            for row in rows:
-                row["labels"] = [label for label in row["labels"] if label]
-        return rows
-
-    def _decode_tag(
-        self, outputs: dict, encoded: EncodedExamples, count: int
-    ) -> list[dict[str, Any]]:
-        logits = np.zeros((int(encoded.splits[-1]), len(self.spec.labels)), np.float32)  # [W, K]
-        for part, windows in _window_parts(encoded):
-            width = windows["token_word"].shape[1]
-            tag_logits = _padded(outputs["tag_logits"][part], width)  # [N, T, K]
-            logits += word_logits(tag_logits, windows, len(logits)).numpy()
-        found = []
-        for first in range(0, count, _WINDOWS):
-            splits = encoded.splits[first : first + _WINDOWS + 1]
-            some = logits[splits[0] : splits[-1]]
-            rows = _rows(decode_tags(some, splits - splits[0], self.spec.labels, self._crf))
-            for row, words in zip(rows, np.diff(splits), strict=True):
-                found.append({name: values[:words] for name, values in row.items()})
-        return found
-
-    def _decode_answer(
-        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
-    ) -> list[dict[str, Any]]:
-        parts = []
-        for part, windows in _window_parts(encoded):
-            width = windows["token_word"].shape[1]
-            logits = [_padded(outputs[f"{x}_logits"][part], width) for x in ("start", "end")]
-            parts.append(span_candidates(*logits, windows, self.spec.max_answer))
-        # A short window has fewer spans than the others.
-        most = max(part["scores"].shape[1] for part in parts)
-        candidates = {"null": tf.concat([part["null"] for part in parts], 0)}
-        for name, padding in (("scores", -2e9), ("starts", -1), ("ends", -1)):
-            rows = [
-                tf.pad(p[name], [[0, 0], [0, most - p[name].shape[1]]], constant_values=padding)
-                for p in parts
-            ]
-            candidates[name] = tf.concat(rows, 0)
-        contexts = tf.constant([example.context for example in examples])
-        words = (tf.constant(encoded.starts), tf.constant(encoded.ends))
-        found = decode_answers(candidates, encoded.row, contexts, words, self.spec)
-        names = ("answer", "score", "null_score", "answers", "scores")
-        return _rows({name: found[name] for name in names})
-
-
-def _window_parts(
-    encoded: EncodedExamples,
-) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
-    """Yield the padded windows of some rows at a time."""
-    for first in range(0, len(encoded.row), _WINDOWS):
-        part = slice(first, first + _WINDOWS)
-        windows = {name: _padded(x[part]) for name, x in encoded.windows.items()}
-        yield part, {**windows, "null_positions": encoded.null_positions[part]}
-
-
-def _rows(found: dict[str, tf.Tensor]) -> list[dict[str, Any]]:
-    """Return a dict of tensors `[B, ...]` as B dicts of Python values."""
-    columns = [_python(x.numpy().tolist()) for x in found.values()]
-    return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _python(values: Any) -> Any:
-    """Return nested lists with strings in place of bytes."""
-    if isinstance(values, list):
-        return [_python(x) for x in values]
-    return values.decode() if isinstance(values, bytes) else values
-
-
-def _padded(rows: Sequence[np.ndarray], width: int | None = None) -> np.ndarray:
-    """Stack arrays `[n, ...]` to one `[N, T, ...]`, padded with -1 (int32), False or 0."""
-    width = width or max(len(row) for row in rows)
-    first = np.asarray(rows[0])
-    shape = (len(rows), width, *first.shape[1:])
-    filled = np.full(shape, -1 if first.dtype == np.int32 else 0, first.dtype)
-    for place, row in zip(filled, rows, strict=True):
-        n = min(width, len(row))
-        place[:n] = row[:n]
-    return filled

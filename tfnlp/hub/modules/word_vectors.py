@@ -10,7 +10,7 @@ from tfnlp.hub.saving.save import save_module
 from tfnlp.text import WordVectors
 from tfnlp.text.assets import line_number_table, lines_asset
 from tfnlp.text.characters import UNKNOWN
-from tfnlp.text.words.subwords import subword_rows_in_graph
+from tfnlp.text.subwords import subword_rows_in_graph
 
 COMBINERS = ("sqrtn", "mean", "sum")
 _MARKS = r"[\p{P}\p{S}]"

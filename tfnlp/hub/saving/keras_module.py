@@ -13,7 +13,7 @@ from tfnlp.hub.loading.dense_gradients import gradients_as_loaded
 from tfnlp.hub.saving.names import argument_names, leaf_names
 from tfnlp.hub.saving.resources import resources
 from tfnlp.hub.untracked import Untracked
-from tfnlp.training.randomness import layer_seeds, seed_variables, seeded, write_back
+from tfnlp.training.randomness import SEED_NAME, layer_seeds, seeded, write_back
 
 if TYPE_CHECKING:
     from tfnlp.hub.saving.compact import CompactWeights
@@ -130,8 +130,7 @@ def symbols(model: keras.Model) -> tuple[Any, Any]:
 
 def without_seeds(model: keras.Model) -> list[keras.Variable]:
     """Return the variables of a model without the seeds of its random layers."""
-    seeds = {id(v) for v in seed_variables(model)}
-    return [v for v in model.variables if id(v) not in seeds]
+    return [v for v in model.variables if v.name != SEED_NAME]
 
 
 def input_spec(model: keras.Model) -> Any:

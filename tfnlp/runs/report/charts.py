@@ -3,18 +3,26 @@
 import base64
 import collections
 import contextlib
+import functools
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.pictures import draw_curves, matplotlib_module, subplots
-from tfnlp.tasks.metrics import label_sets
+from tfnlp.tasks.report import (
+    SHOWN,
+    Bars,
+    Chart,
+    Confusion,
+    Lengths,
+    Scatter,
+    Sureness,
+    shown_classes,
+)
 from tfnlp.text.lines import shortened
 
 Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
 
-SHOWN = 20  # classes in a confusion matrix
 _LONGEST = 24  # characters of a label in a picture; tables have all of them
 _INCHES = 0.085  # of a character
 CURVES = (
@@ -59,50 +67,10 @@ def curves(history: Mapping[str, list[dict]] | None) -> list[Picture]:
         return [_png(figure, "Learning curve")]
 
 
-def chart(
-    task: str, examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
-) -> Picture:
-    """Return the picture of a task."""
-    if task in ("classify", "tag"):
-        types = task == "tag" and is_bio(labels or ())  # labels are tags then
-        return _confusion(*truth_and_guess(task, examples), None if types else labels)
-    if task == "labels":
-        return _by_label(examples, labels)
-    draw = {"similarity": _scatter, "choose": _probabilities, "answer": _lengths}[task]
-    return draw(examples)
-
-
-def truth_and_guess(
-    task: str, examples: Sequence[Mapping[str, Any]]
-) -> tuple[list[str], list[str]]:
-    """Return gold and predicted classes: one for each example, or for tags one for each word.
-
-    That of a word in an entity is the entity's type.
-    """
-    if task == "classify":
-        return [e["label"] for e in examples], [e["predicted"] for e in examples]
-    tags = [tag for e in examples for tag in e["tags"]]
-    predicted = [tag for e in examples for tag in e["predicted"]]
-    if is_bio(tags):
-        tags, predicted = ([_type(tag) for tag in column] for column in (tags, predicted))
-    return tags, predicted
-
-
-def _type(tag: str) -> str:
-    return tag[2:] if tag.startswith(("B-", "I-")) else tag
-
-
-def shown_classes(
-    truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None = None
-) -> list[str]:
-    """Return the classes in order, or the 20 commonest if there are more."""
-    counts = collections.Counter(truth)
-    found = set(truth) | set(guess)
-    names = list(labels) if labels else sorted(found)
-    names += sorted(found - set(names))
-    if len(names) > SHOWN:
-        names = sorted(names, key=lambda name: -counts[name])[:SHOWN]
-    return names
+@functools.singledispatch
+def picture(chart: Chart) -> Picture:
+    """Return the picture of a chart."""
+    raise TypeError(f"no picture of {type(chart).__name__}")
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -117,8 +85,10 @@ def distinct(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _confusion(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None) -> Picture:
-    names = shown_classes(truth, guess, labels)
+@picture.register
+def _(chart: Confusion) -> Picture:
+    truth, guess = chart.truth, chart.guess
+    names = shown_classes(truth, guess, chart.labels)
     # Rows sum to all gold examples of a class, also those predicted as a class not shown.
     totals = collections.Counter(truth)
     pairs = collections.Counter(zip(truth, guess, strict=True))
@@ -155,19 +125,10 @@ def _confusion(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str]
         return _png(figure, f"Confusion ({SHOWN} commonest)" if more else "Confusion")
 
 
-def label_measures(
-    examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
-) -> tuple[list[str], collections.Counter, dict[str, float]]:
-    """Return the 20 commonest labels, how often each is in the data, and what `label_sets` does."""
-    gold = [e["label"] for e in examples]
-    counts = collections.Counter(name for row in gold for name in row)
-    names = sorted(labels or counts, key=lambda name: (-counts[name], name))[:SHOWN]
-    return names, counts, label_sets(gold, [e["predicted"] for e in examples], names)
-
-
-def _by_label(examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None) -> Picture:
-    """Draw precision and recall of each label, the commonest 20 from the top down."""
-    names, counts, found = label_measures(examples, labels)
+@picture.register
+def _(chart: Bars) -> Picture:
+    """Draw precision and recall of each label, the commonest from the top down."""
+    names, counts, found = chart.names, chart.counts, chart.measures
     ticks = [f"{tick} ({counts[name]})" for tick, name in zip(distinct(names), names, strict=True)]
     width = 4.6 + _INCHES * max(map(len, ticks))
     with _figure(1, 1, width, 1.2 + 0.38 * len(names)) as (figure, axes):
@@ -184,14 +145,14 @@ def _by_label(examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | Non
         return _png(figure, f"By label, with its examples (the {len(names)} commonest)")
 
 
-def _scatter(examples: Sequence[Mapping[str, Any]]) -> Picture:
-    gold = [e["label"] for e in examples]
-    guess = [e["predicted"] for e in examples]
-    low, high = min(gold + guess), max(gold + guess)
+@picture.register
+def _(chart: Scatter) -> Picture:
+    gold, guess = chart.gold, chart.guess
+    low, high = min(*gold, *guess), max(*gold, *guess)
     with _figure(1, 1, 4.6, 4.2) as (figure, axes):
         axis = axes[0][0]
         axis.plot([low, high], [low, high], color="0.6", linewidth=1, linestyle="--")
-        alpha = min(0.7, max(0.2, 300 / len(examples)))
+        alpha = min(0.7, max(0.2, 300 / len(gold)))
         axis.scatter(gold, guess, s=12, alpha=alpha, color="C0", linewidths=0)
         axis.set_xlabel("gold")
         axis.set_ylabel("predicted")
@@ -199,14 +160,12 @@ def _scatter(examples: Sequence[Mapping[str, Any]]) -> Picture:
         return _png(figure, "Predicted and gold scores")
 
 
-def _probabilities(examples: Sequence[Mapping[str, Any]]) -> Picture:
-    groups = {True: [], False: []}
-    for e in examples:
-        groups[e["predicted"] == e["label"]].append(e["probabilities"][e["label"]])
+@picture.register
+def _(chart: Sureness) -> Picture:
     with _figure(1, 1, 5.0, 3.3) as (figure, axes):
         axis = axes[0][0]
         axis.hist(
-            [groups[True], groups[False]],
+            [chart.right, chart.wrong],
             bins=20,
             range=(0.0, 1.0),
             stacked=True,
@@ -220,13 +179,10 @@ def _probabilities(examples: Sequence[Mapping[str, Any]]) -> Picture:
         return _png(figure, "How sure of the gold choice")
 
 
-def _lengths(examples: Sequence[Mapping[str, Any]]) -> Picture:
+@picture.register
+def _(chart: Lengths) -> Picture:
     longest = 20  # words; longer answers share the last bar
-    # The gold answer of a question is the first, as annotators differ in length.
-    texts = {
-        "gold": [e["answers"][0] if e["answers"] else "" for e in examples],
-        "predicted": [e["predicted"] for e in examples],
-    }
+    texts = {"gold": chart.gold, "predicted": chart.guess}
     with _figure(1, 1, 6.2, 3.3) as (figure, axes):
         axis = axes[0][0]
         for shift, (name, column) in zip((-0.2, 0.2), texts.items(), strict=True):

@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
 
-from tfnlp.training.cluster.workers import Workers
-from tfnlp.training.engines.jax_memory import keep_freed_memory
-
-if TYPE_CHECKING:
-    from tfnlp.objectives import Objective
-    from tfnlp.training.batches import StepData
-    from tfnlp.training.layer_rates import LayerRates
-    from tfnlp.training.loss_scaling import LossScaling
+from tfnlp.training.batches import StepData
+from tfnlp.training.engines.step import StepSettings, Totals
+from tfnlp.training.engines.tensorflow import TensorFlowEngine
+from tfnlp.training.workers import Workers
 
 if keras.backend.backend() == "jax":
-    # Here, because models are built, and JAX's threads start, before there is an engine.
-    keep_freed_memory()
-
-Totals = dict[str, Any]  # float32 scalars by name
-
-
-@dataclass(frozen=True)
-class StepSettings:
-    """What a training step is made of; see `Trainer` for each argument."""
-
-    task: Objective
-    optimizer: Any
-    rate: Any
-    clip_norm: float | None
-    accumulation: int
-    steps_per_call: int
-    jit_compile: bool
-    seed: int
-    loss_scale: float
-    layer_rates: LayerRates | None
-    loss_scaling: LossScaling | None = None
-    remat: str = "none"
+    from tfnlp.training.engines.jax import JaxEngine
+    from tfnlp.training.engines.jax_devices import JaxDevices, keep_tensorflow_on_cpu
+    from tfnlp.training.engines.jax_workers import JaxWorkers
 
 
 class Engine(Protocol):
@@ -83,9 +59,6 @@ class Engine(Protocol):
 def default_strategy() -> Any:
     """Return TensorFlow's current strategy, or all devices of JAX."""
     if keras.backend.backend() == "jax":
-        from tfnlp.training.engines.jax_devices import JaxDevices
-        from tfnlp.training.engines.jax_host import keep_tensorflow_on_cpu
-
         keep_tensorflow_on_cpu()
         return JaxDevices()
     return tf.distribute.get_strategy()
@@ -119,8 +92,6 @@ def device_kind(strategy: Any) -> str:
 def workers_of(strategy: Any) -> Workers:
     """Return the processes that train together with a strategy."""
     if keras.backend.backend() == "jax":
-        from tfnlp.training.engines.jax_workers import JaxWorkers
-
         return JaxWorkers(strategy)
     return Workers(strategy)
 
@@ -129,11 +100,7 @@ def make_engine(settings: StepSettings, strategy: Any) -> Engine:
     """Return the engine of Keras's backend."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
-        from tfnlp.training.engines.tensorflow import TensorFlowEngine
-
         return TensorFlowEngine(settings, strategy)
     if backend == "jax":
-        from tfnlp.training.engines.jax import JaxEngine
-
         return JaxEngine(settings, strategy)
     raise ValueError(f"the backend of Keras is {backend}; training needs tensorflow or jax")

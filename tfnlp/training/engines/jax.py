@@ -14,10 +14,10 @@ from jax import numpy as jnp
 from jax.sharding import PartitionSpec
 
 from tfnlp.training.batches import StepData
-from tfnlp.training.engines import StepSettings, Totals
 from tfnlp.training.engines.jax_devices import ROWS, ROWS_OF_STEPS, SHARED, JaxDevices
 from tfnlp.training.engines.jax_step import JaxStep, Values
 from tfnlp.training.engines.jax_workers import JaxWorkers, Parted
+from tfnlp.training.engines.step import StepSettings, Totals
 
 
 class JaxEngine:
@@ -33,13 +33,17 @@ class JaxEngine:
                 f"strategy must be a JaxDevices under JAX, not {type(devices).__name__}"
             )
         self.workers, self.replicas = JaxWorkers(devices), devices.num_replicas_in_sync
-        self.body, self._devices, self._task = JaxStep(settings, devices), devices, settings.task
+        self.body, self._devices, self._objective = (
+            JaxStep(settings, devices),
+            devices,
+            settings.objective,
+        )
         loss_scaling = settings.loss_scaling
         self._variables = Values(
             self.body.weights,
             self.body.others,
             settings.optimizer.slots,
-            settings.task.state,
+            settings.objective.state,
             {} if loss_scaling is None else loss_scaling.variables(),
         )
         of_weight = functools.partial(jax.tree.map, lambda v: devices.of_weight(v.shape))
@@ -76,8 +80,8 @@ class JaxEngine:
 
     @functools.cached_property
     def _tables(self) -> list[jax.Array]:
-        """The task's tables on the devices; placed when a step first needs them."""
-        return [self._devices.place(np.asarray(v.value), SHARED) for v in self._task.tables]
+        """The objective's tables on the devices; placed when a step first needs them."""
+        return [self._devices.place(np.asarray(v.value), SHARED) for v in self._objective.tables]
 
     def lower(self, batch: Mapping[str, jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
         """Return the program of one step before it is compiled, for a global batch of these shapes.
@@ -89,7 +93,7 @@ class JaxEngine:
             return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._devices.sharding(spec))
 
         values = jax.tree.map(shape, self._variables, self._specs)
-        tables = [shape(v, SHARED) for v in self._task.tables]
+        tables = [shape(v, SHARED) for v in self._objective.tables]
         rows = {k: shape(x, ROWS) for k, x in batch.items()}
         return self._train.lower(values, tables, rows, jax.ShapeDtypeStruct((), "int32"))
 
@@ -166,7 +170,7 @@ class JaxEngine:
             size = len(next(iter(batch.values())))
             state = {
                 k: self._devices.place(np.zeros((size, *v.shape[1:]), "float32"), ROWS)
-                for k, v in self._task.state.items()
+                for k, v in self._objective.state.items()
             }
         batch = {k: self._devices.place(x, ROWS) for k, x in batch.items()}
         sums, state = self._devices.finished(

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import importlib.util
+import os
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
+import tensorflow as tf
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from tfnlp.accelerators import accelerator, unused
 
 AXIS = "batch"  # the mesh's only axis: rows of a batch are split over it
 SHARED = PartitionSpec()  # the same array on every device
 ROWS = PartitionSpec(AXIS)  # a share of the rows on each device
 ROWS_OF_STEPS = PartitionSpec(None, AXIS)  # of the batches of several steps
+_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # of `mallopt` in glibc's malloc.h
+_ACCELERATORS = ("libtpu", "jax_plugins")  # what is installed beside JAX for a TPU or a GPU
 
 
 class JaxDevices:
@@ -107,3 +117,79 @@ class JaxDevices:
         if value.is_fully_addressable:
             return value
         return self.finished(self._replicated(value)).addressable_data(0)
+
+
+def keep_tensorflow_on_cpu() -> None:
+    """Hide TPUs and GPUs from TensorFlow, which makes the batches, but would take their memory.
+
+    It must be called before TensorFlow computes anything; else a warning says that it is too late.
+    """
+    for kind in ("TPU", "GPU"):
+        if not tf.config.get_visible_devices(kind):
+            continue
+        try:
+            tf.config.set_visible_devices([], kind)
+        except RuntimeError:
+            warnings.warn(
+                f"TensorFlow computed something before it was told to leave the {kind} to JAX; "
+                "memory there is taken",
+                stacklevel=3,
+            )
+
+
+def jax_strategy(name: str, shard_optimizer: bool) -> JaxDevices:
+    """Return the devices; see `tfnlp.training.make_strategy` for the names but "multi_worker"."""
+    keep_tensorflow_on_cpu()
+    if name in ("auto", "mirrored"):
+        check_used()
+    if name == "auto":
+        return JaxDevices(shard_optimizer=shard_optimizer)
+    kind = name if name != "mirrored" else jax.default_backend()
+    try:
+        devices = jax.local_devices(backend=kind)
+    except RuntimeError as error:
+        raise ValueError(f"strategy={name!r}, but JAX has no {name.upper()} here") from error
+    if name in ("cpu", "gpu"):
+        devices = devices[:1]
+    return JaxDevices(devices, shard_optimizer)
+
+
+def check_used() -> None:
+    """Check that JAX sees the TPU or GPU of this machine, if it has one."""
+    found = accelerator()
+    if found is not None and jax.default_backend() == "cpu":
+        raise ValueError(unused(found))
+
+
+def keep_freed_memory() -> bool:
+    """Have glibc keep what is freed, if JAX has only the CPU; return whether it does.
+
+    XLA allocates the intermediate results of a step when it starts and frees them when it ends.
+    glibc gives blocks of that size back to the system at once, and the system fills each page of
+    the next step's with zeros: a quarter of the processor time of a step of a small BERT.
+
+    To be called before JAX starts its threads, which is when it makes its first array. All threads
+    then allocate from the one heap that can grow. `TFNLP_KEEP_MEMORY=0` prevents it.
+    """
+    if os.environ.get("TFNLP_KEEP_MEMORY") == "0" or not _only_cpu():
+        return False
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt.argtypes, mallopt.restype = [ctypes.c_int, ctypes.c_int], ctypes.c_int
+    except (AttributeError, OSError):  # another C library
+        return False
+    # One heap; no block outside of it; its end is never given back.
+    settings = ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1))
+    return all([mallopt(*setting) for setting in settings])
+
+
+def _only_cpu() -> bool:
+    platforms = os.environ.get("JAX_PLATFORMS")
+    if platforms:
+        return platforms == "cpu"
+    return not any(importlib.util.find_spec(name) for name in _ACCELERATORS)
+
+
+keep_freed_memory()  # here, because models are built before there is an engine

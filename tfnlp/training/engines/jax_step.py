@@ -1,6 +1,6 @@
 """One training step as a pure function of arrays, for JAX.
 
-The order of `tfnlp.training.step`: targets are counted over the global batch; every device takes
+The order of `tensorflow_step`: targets are counted over the global batch; every device takes
 gradients of its share, micro-batch by micro-batch; they are summed over the devices, then clipped,
 then applied.
 """
@@ -17,18 +17,18 @@ from jax import lax
 from jax import numpy as jnp
 
 from tfnlp.layers.remat import rematerialization
-from tfnlp.training.engines import StepSettings
 from tfnlp.training.engines.jax_devices import AXIS, ROWS, SHARED, JaxDevices
-from tfnlp.training.randomness import seed_variables
-from tfnlp.training.sums import (
+from tfnlp.training.engines.step import (
+    StepSettings,
     clip_scale,
     compared_part,
     comparison,
     evaluation_sums,
     global_norm,
-    objective,
+    micro_batch_loss,
     target_counts,
 )
+from tfnlp.training.randomness import seed_variables, without_seeds
 
 Arrays = dict[str, jax.Array]
 
@@ -48,14 +48,13 @@ class JaxStep:
 
     def __init__(self, settings: StepSettings, devices: JaxDevices) -> None:
         self.settings, self.devices = settings, devices
-        self.task = settings.task
-        model = settings.task.model
-        seeds = {id(v) for v in seed_variables(model)}
+        self.objective = settings.objective
+        model = settings.objective.model
         self.weights = model.trainable_variables
-        self.others = [v for v in model.non_trainable_variables if id(v) not in seeds]
-        self._seeds = len(seeds)
+        self.others = without_seeds(model.non_trainable_variables)
+        self._seeds = len(seed_variables(model))
         self._sum_names: list[str] = []
-        self.names: list[str] = []  # of the totals of `train`, in the task's order
+        self.names: list[str] = []  # of the totals of `train`, in the objective's order
         self.held_out_names: list[str] = []  # and of `evaluate`
 
     def train(
@@ -68,7 +67,7 @@ class JaxStep:
         settings = self.settings
         loss_scaling, scaling = settings.loss_scaling, values.scaling
         scale = settings.loss_scale * scaling.get("scale", 1.0)
-        counts = self.task.targets(batch)
+        counts = self.objective.targets(batch)
         gradients, others, state, sums = jax.shard_map(
             self._gradients,
             mesh=self.devices.mesh,
@@ -91,7 +90,7 @@ class JaxStep:
         weights, slots = settings.optimizer.updated(
             values.weights, values.slots, gradients, rates, updates
         )
-        sums = {name: sums[name] for name in self._sum_names}  # the task's order; JAX sorts
+        sums = {name: sums[name] for name in self._sum_names}  # the objective's order; JAX sorts
         totals = {**sums, **target_counts(counts)}
         new = Values(weights, others, slots, state, scaling)
         if loss_scaling is None:
@@ -102,7 +101,7 @@ class JaxStep:
             new = new._replace(scaling=loss_scaling.following(scaling, finite))
             totals.update(loss_scaling.totals(scaling, finite, norm))
         totals.update({"sum/learning_rate": rate, "steps": 1.0})
-        tokens = self.task.tokens(batch)
+        tokens = self.objective.tokens(batch)
         if tokens is not None:
             totals["work/tokens"] = tokens
         self.names = list(totals)
@@ -113,7 +112,7 @@ class JaxStep:
         self, values: Values, tables: list[jax.Array], batch: Arrays, state: Arrays
     ) -> tuple[Arrays, Arrays]:
         """Return global sums and counts of a held-out batch, and the new state."""
-        counts = target_counts(self.task.targets(batch))
+        counts = target_counts(self.objective.targets(batch))
 
         def share(
             weights: list[jax.Array],
@@ -122,7 +121,7 @@ class JaxStep:
             rows: Arrays,
         ) -> tuple[Arrays, Arrays]:
             with keras.StatelessScope(state_mapping=self._bound(weights, others, tables)):
-                sums, new = evaluation_sums(self.task, rows)
+                sums, new = evaluation_sums(self.objective, rows)
             self._sum_names = list(sums)
             return lax.psum(sums, AXIS), new
 
@@ -134,7 +133,7 @@ class JaxStep:
             check_vma=False,
         )
         sums, new = run(values.weights, values.others, tables, {**batch, **state})
-        # The task's order of names, which JAX has sorted on the way.
+        # The objective's order of names, which JAX has sorted on the way.
         self.held_out_names = [*counts, *self._sum_names]
         return {**counts, **sums}, new
 
@@ -155,7 +154,7 @@ class JaxStep:
             key = jax.random.fold_in(key, number)
         micro = functools.partial(self._micro, weights, tables, counts, key, scale)
         rows, parts = {**batch, **state}, self.settings.accumulation
-        if self.task.compares and parts * self.devices.num_replicas_in_sync > 1:
+        if self.objective.compares and parts * self.devices.num_replicas_in_sync > 1:
             rows = {**rows, **self._compared(self._bound(weights, others, tables), rows, key)}
         if parts == 1:
             gradients, sums, state, others = micro(others, rows, 0)
@@ -186,8 +185,8 @@ class JaxStep:
 
         def loss(weights: list[jax.Array]) -> tuple[jax.Array, tuple[Any, ...]]:
             with rematerialization(self.settings.remat):
-                total, sums, new, scope = objective(
-                    self.task,
+                total, sums, new, scope = micro_batch_loss(
+                    self.objective,
                     rows,
                     counts,
                     seeds,
@@ -216,7 +215,7 @@ class JaxStep:
         def part(found: tuple[Any, Arrays]) -> Arrays:
             index, some = found
             with rematerialization(self.settings.remat):
-                return compared_part(self.task, some, self._drawn(key, index), values)
+                return compared_part(self.objective, some, self._drawn(key, index), values)
 
         cut = {k: x.reshape(parts, -1, *x.shape[1:]) for k, x in rows.items()}
         own = lax.map(part, (jnp.arange(parts), cut))
@@ -224,13 +223,13 @@ class JaxStep:
         whole = lax.all_gather(own, AXIS, tiled=True)
         size = next(iter(own.values())).shape[0]
         first = lax.axis_index(AXIS) * size
-        found = comparison(self.task, whole)
+        found = comparison(self.objective, whole)
         return {k: lax.dynamic_slice_in_dim(x, first, size) for k, x in found.items()}
 
     def _bound(
         self, weights: list[jax.Array], others: list[jax.Array], tables: list[jax.Array]
     ) -> list[tuple[Any, jax.Array]]:
-        variables = [*self.weights, *self.others, *self.task.tables]
+        variables = [*self.weights, *self.others, *self.objective.tables]
         return list(zip(variables, [*weights, *others, *tables], strict=True))
 
 

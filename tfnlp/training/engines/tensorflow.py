@@ -7,14 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.training.batches import StepData
+from tfnlp.training.batches import StepData, distribute, split_batch
 from tfnlp.training.checkpoints import model_variables
-from tfnlp.training.cluster.shares import distribute, split_batch
-from tfnlp.training.cluster.workers import Workers
-from tfnlp.training.engines import StepSettings, Totals
+from tfnlp.training.engines.step import StepSettings, Totals
+from tfnlp.training.engines.tensorflow_step import Step
 from tfnlp.training.graph_memory import freed_after_tracing
 from tfnlp.training.monitor import timed_next
-from tfnlp.training.step import Step
+from tfnlp.training.workers import Workers
 
 
 class TensorFlowEngine:
@@ -23,7 +22,7 @@ class TensorFlowEngine:
     def __init__(self, settings: StepSettings, strategy: tf.distribute.Strategy) -> None:
         self.strategy, self.workers = strategy, Workers(strategy)
         self.replicas = strategy.num_replicas_in_sync
-        self._task, self._optimizer = settings.task, settings.optimizer
+        self._objective, self._optimizer = settings.objective, settings.optimizer
         self._one_a_call = settings.steps_per_call == 1
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
@@ -42,9 +41,9 @@ class TensorFlowEngine:
     def variables(self) -> dict[str, tf.Variable]:
         """Return what a checkpoint keeps, by name."""
         slots = {f"optimizer/{name}": v.value for name, v in self._optimizer.slots.items()}
-        state = {f"state/{name}": v.value for name, v in self._task.state.items()}
+        state = {f"state/{name}": v.value for name, v in self._objective.state.items()}
         scaling = {f"loss_scaling/{name}": v for name, v in self._scaling.items()}
-        model = model_variables(self._task.model)
+        model = model_variables(self._objective.model)
         return {**model, **slots, **state, **scaling, "step": self._step}
 
     def collect(self) -> None:
@@ -70,7 +69,7 @@ class TensorFlowEngine:
         """Return the sums of a global held-out batch, and the state for the next one."""
         if state is None:
             size = next(iter(batch.values())).shape[0]
-            state = {k: tf.zeros((size, *v.shape[1:])) for k, v in self._task.state.items()}
+            state = {k: tf.zeros((size, *v.shape[1:])) for k, v in self._objective.state.items()}
         return self.evaluate_batch(split_batch(self.strategy, batch), state)
 
     @tf.function(autograph=False)

@@ -1,0 +1,367 @@
+"""Every container of texts and of rows, at every entry point: all mean the same."""
+
+import json
+import pathlib
+
+import datasets
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+
+import tfnlp
+from tfnlp.data import documents_of, examples_of, rows_of, texts_of
+from tfnlp.data.corpus.parallel_text import parallel_rows
+
+TEXTS = [f"the {word} sat by the fire and the {word} slept" for word in "dog cat man boy".split()]
+LABELS = ["yes", "no", "no", "yes"]
+
+
+def table(texts):
+    """Columns, of which the texts are not the first."""
+    return {"number": list(range(len(texts))), "text": list(texts)}
+
+
+TEXTS_IN = {
+    "list": list,
+    "tuple": tuple,
+    "generator": iter,
+    "array": np.array,
+    "tensor": tf.constant,
+    "dict": table,
+    "dicts": lambda texts: [{"number": 1, "text": text} for text in texts],
+    "pandas": lambda texts: pd.DataFrame(table(texts)),
+    "pandas series": lambda texts: pd.Series(texts, index=list(range(len(texts)))[::-1]),
+    "pandas categories": lambda texts: pd.Series(texts, dtype="category"),
+    "polars": lambda texts: pl.DataFrame(table(texts)),
+    "polars plan": lambda texts: pl.LazyFrame(table(texts)),
+    "polars series": pl.Series,
+    "arrow": lambda texts: pa.table(table(texts)),
+    "arrow batch": lambda texts: pa.record_batch(table(texts)),
+    "arrow column": lambda texts: pa.chunked_array([texts[:1], texts[1:]]),
+    "arrow array": pa.array,
+    "datasets": lambda texts: datasets.Dataset.from_dict(table(texts)),
+    "datasets stream": lambda texts: datasets.Dataset.from_dict(table(texts)).to_iterable_dataset(),
+    "datasets column": lambda texts: datasets.Dataset.from_dict(table(texts))["text"],
+    "tf.data": tf.data.Dataset.from_tensor_slices,
+    "tf.data batches": lambda texts: tf.data.Dataset.from_tensor_slices(texts).batch(3).prefetch(1),
+    "tf.data dicts": lambda texts: tf.data.Dataset.from_tensor_slices(table(texts)),
+    "tf.data batches of dicts": lambda texts: tf.data.Dataset.from_tensor_slices(
+        table(texts)
+    ).batch(3),
+}  # fmt: skip
+
+
+def classes(labels):
+    return datasets.ClassLabel(names=sorted(set(labels)))
+
+
+def numbered(texts, labels):
+    names = classes(labels)
+    features = datasets.Features({"text": datasets.Value("string"), "label": names})
+    columns = {"text": texts, "label": [names.str2int(label) for label in labels]}
+    return datasets.Dataset.from_dict(columns, features)
+
+
+def slices(*columns):
+    return tf.data.Dataset.from_tensor_slices(columns)
+
+
+ROWS_IN = {
+    "tuples": lambda texts, labels: list(zip(texts, labels, strict=True)),
+    "generator": lambda texts, labels: zip(texts, labels, strict=True),
+    "lists": lambda texts, labels: tuple(map(list, zip(texts, labels, strict=True))),
+    "dicts": lambda texts, labels: [
+        {"label": y, "text": x} for x, y in zip(texts, labels, strict=True)
+    ],
+    "dict": lambda texts, labels: {"text": texts, "label": pd.Series(labels)},
+    "array": lambda texts, labels: np.array([texts, labels]).T,
+    "records": lambda texts, labels: np.array(
+        list(zip(texts, labels, strict=True)), [("text", "U99"), ("label", "U9")]
+    ),
+    "pandas": lambda texts, labels: pd.DataFrame(
+        {"label": pd.Categorical(labels), "text": pd.array(texts, "string")}
+    ),
+    "polars": lambda texts, labels: pl.DataFrame(
+        {"label": pl.Series(labels, dtype=pl.Categorical), "text": texts}
+    ),
+    "arrow": lambda texts, labels: pa.table(
+        {"label": pa.array(labels).dictionary_encode(), "text": texts}
+    ),
+    "datasets": numbered,
+    "datasets stream": lambda *columns: numbered(*columns).to_iterable_dataset(),
+    "datasets of arrays": lambda *columns: numbered(*columns).with_format("numpy"),
+    "tf.data": slices,
+    "tf.data batches": lambda *columns: slices(*columns).batch(3),
+    "tf.data dicts": lambda texts, labels: tf.data.Dataset.from_tensor_slices(
+        {"text": texts, "label": labels}
+    ),
+    "tf.data for Keras": lambda texts, labels: slices({"text": texts}, labels).batch(3),
+}
+
+
+@pytest.fixture(scope="module")
+def model(made):
+    return tfnlp.load(made("bert").run)
+
+
+@pytest.fixture(scope="module")
+def task(made):
+    return tfnlp.load(made("bert").task)
+
+
+@pytest.fixture(scope="module")
+def module(made):
+    return tfnlp.load(made("bert").module)
+
+
+@pytest.fixture(scope="module")
+def index(made, tmp_path_factory):
+    output = tmp_path_factory.mktemp("index") / "index"
+    tfnlp.embed(str(made("bert").run), TEXTS, output)
+    return tfnlp.load(output)
+
+
+def of_texts(texts, request, folder):
+    return texts_of(texts, "texts")
+
+
+def of_documents(texts, request, folder):
+    return list(documents_of(texts, "lines"))
+
+
+def call(texts, request, folder):
+    return request.getfixturevalue("model")(texts)["pooled_output"].numpy()
+
+
+def embed(texts, request, folder):
+    return request.getfixturevalue("model").embed(texts)
+
+
+def embed_to_file(texts, request, folder):
+    output = folder / f"{len(list(folder.iterdir()))}.npy"
+    tfnlp.embed(request.getfixturevalue("model"), texts, output)
+    return np.load(output)
+
+
+def fill(texts, request, folder):
+    return request.getfixturevalue("model").predict(texts)
+
+
+def predict(texts, request, folder):
+    found = request.getfixturevalue("task").predict(texts)
+    return [[row["label"], *row["probabilities"].values()] for row in found]
+
+
+def search(texts, request, folder):
+    return request.getfixturevalue("index").search(texts, top=2)
+
+
+def serve(texts, request, folder):
+    return request.getfixturevalue("module")(texts)["probabilities"].numpy()
+
+
+def pretrain(texts, request, folder):
+    """A run that has ended goes on with the same text alone."""
+    output = request.getfixturevalue("pretrained")
+    settings = dict(dimension=4, epochs=1, min_count=1, batch_size=1, layout="lines")
+    return tfnlp.pretrain("word2vec", texts, output, valid=TEXTS, **settings).word_vectors.vectors
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    return tmp_path_factory.mktemp("pretrained") / "run"
+
+
+def measure(texts, request, folder):
+    model = request.getfixturevalue("nnlm")
+    return model.evaluate(texts, layout="lines")["perplexity"]
+
+
+@pytest.fixture(scope="module")
+def nnlm(made):
+    return tfnlp.load(made("nnlm").run)
+
+
+def slow(*entries):
+    return [pytest.param(entry, marks=pytest.mark.slow, id=entry.__name__) for entry in entries]
+
+
+SLOW = slow(call, embed, embed_to_file, fill, predict, search, serve, pretrain, measure)
+_want = {}
+
+
+@pytest.mark.parametrize("container", TEXTS_IN)
+@pytest.mark.parametrize("entry", [of_texts, of_documents, *SLOW])
+def test_texts(entry, container, request, tmp_path):
+    texts = [f"{text} [MASK]" for text in TEXTS] if entry is fill else TEXTS
+    if entry not in _want:
+        _want[entry] = entry(texts, request, tmp_path)
+    assert_equal(entry(TEXTS_IN[container](texts), request, tmp_path), _want[entry])
+
+
+def assert_equal(found, want):
+    if isinstance(want, np.ndarray):
+        np.testing.assert_array_equal(found, want)
+    else:
+        assert found == want
+
+
+def of_rows(rows, request, folder):
+    return examples_of(rows, "classify").examples
+
+
+def evaluate(rows, request, folder):
+    return request.getfixturevalue("task").evaluate(rows)
+
+
+def predict_rows(rows, request, folder):
+    found = request.getfixturevalue("task").predict(rows)
+    return [[row["label"], *row["probabilities"].values()] for row in found]
+
+
+def finetune(rows, request, folder):
+    """A run that has ended goes on with the same examples alone."""
+    output, model = request.getfixturevalue("tuned"), request.getfixturevalue("model")
+    dev = list(zip(TEXTS, LABELS, strict=True))
+    run = tfnlp.finetune("classify", model, rows, dev, output, epochs=1, batch_size=4)
+    return run.results["metrics"]
+
+
+def finetune_dev(rows, request, folder):
+    output, model = request.getfixturevalue("tuned"), request.getfixturevalue("model")
+    train = list(zip(TEXTS, LABELS, strict=True))
+    run = tfnlp.finetune("classify", model, train, rows, output, epochs=1, batch_size=4)
+    return run.evaluate(run.dev)
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    return tmp_path_factory.mktemp("tuned") / "run"
+
+
+@pytest.mark.parametrize("container", ROWS_IN)
+@pytest.mark.parametrize("entry", [of_rows, *slow(evaluate, predict_rows, finetune, finetune_dev)])
+def test_rows(entry, container, request, tmp_path):
+    if entry not in _want:
+        rows = [{"text": x, "label": y} for x, y in zip(TEXTS, LABELS, strict=True)]
+        _want[entry] = entry(rows, request, tmp_path)
+    assert_equal(entry(ROWS_IN[container](TEXTS, LABELS), request, tmp_path), _want[entry])
+
+
+def write(folder):
+    """Files of the texts, and a list of two that hold them together."""
+    pd.DataFrame(table(TEXTS)).to_csv(folder / "a.csv.gz", index=False)
+    pd.DataFrame(table(TEXTS)).to_csv(folder / "a.tsv", index=False, sep="\t")
+    lines = [json.dumps({"sentence": text}) for text in TEXTS]
+    (folder / "a.jsonl").write_text("\n".join(lines))
+    pyarrow.parquet.write_table(pa.table(table(TEXTS)), folder / "a.parquet")
+    (folder / "a.txt").write_text("\n".join(TEXTS) + "\n")
+    for number in (0, 1):
+        (folder / f"part{number}.txt").write_text("\n".join(TEXTS[2 * number :][:2]) + "\n")
+    names = ["a.csv.gz", "a.tsv", "a.jsonl", "a.parquet", "a.txt", "part*.txt"]
+    return [*(folder / n for n in names), [folder / f"part{number}.txt" for number in (0, 1)]]
+
+
+def test_path_objects_name_files_of_texts(tmp_path):
+    for files in write(tmp_path):
+        assert texts_of(files, "texts") == TEXTS
+
+
+@pytest.mark.slow
+def test_a_string_is_one_text_or_names_a_file(model, index, task, module, tmp_path):
+    text = TEXTS[0]
+    for one in (text, np.str_(text), tf.constant(text)):
+        np.testing.assert_array_equal(model.embed(one), model.embed([text])[0])
+        assert index.search(one) == index.search([text])[0]
+        assert task.predict(one) == task.predict([text])
+        np.testing.assert_array_equal(module(one)["label"], module(text=[text])["label"])
+        np.testing.assert_array_equal(model(one)["pooled_output"], model([text])["pooled_output"])
+    *files, _, _ = write(tmp_path)
+    for number, file in enumerate(files):
+        np.testing.assert_array_equal(model.embed(file), model.embed(TEXTS))
+        tfnlp.embed(model, str(file), tmp_path / f"{number}.npy")
+        np.testing.assert_array_equal(np.load(tmp_path / f"{number}.npy"), model.embed(TEXTS))
+    rows = [f"{text}\t{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
+    path = tmp_path / "rows.tsv"
+    path.write_text("\n".join(["text\tlabel", *rows]))
+    assert task.evaluate(str(path)) == task.evaluate(ROWS_IN["pandas"](TEXTS, LABELS))
+    assert task.predict(path) == task.predict(TEXTS) != task.predict([str(path)] * 4)
+
+
+def test_labels_of_hugging_face_have_their_names():
+    tags = datasets.ClassLabel(names=["O", "B-x"])
+    number = datasets.ClassLabel(names=["choice1", "choice2"])
+    words = {"tokens": [["a", "dog"]], "ner_tags": [[0, 1]], "other": [{"a": [1, -1]}]}
+    features = datasets.Features(
+        tokens=datasets.List(datasets.Value("string")),
+        ner_tags=datasets.List(tags),
+        other={"a": datasets.List(tags)},
+    )
+    data = datasets.Dataset.from_dict(words, features)
+    assert examples_of(data, "tag").examples[0].tags == ("O", "B-x")
+    assert next(rows_of(data, "train"))[1]["other"] == {"a": ["B-x", None]}
+    features = {"premise": datasets.Value("string"), "label": number}
+    features["choices"] = datasets.List(datasets.Value("string"))
+    rows = {"premise": ["a", "b"], "label": [1, -1], "choices": [["x", "y"]] * 2}
+    data = datasets.Dataset.from_dict(rows, datasets.Features(features))
+    labels = [e.label for e in examples_of(data, "choose", labelled=False).examples]
+    assert labels == [1, None]
+    unknown = numbered(TEXTS, LABELS).map(lambda row: {"label": -1})
+    with pytest.raises(ValueError, match="^train, row 0: its label is empty"):
+        examples_of(unknown, "classify", name="train")
+
+
+def test_rows_of_lists_are_told_from_batches():
+    words = [["a", "dog"], ["the", "cat"]]
+    one = slices(words, [["DET", "NOUN"]] * 2)
+    want = examples_of([*zip(words, [["DET", "NOUN"]] * 2, strict=True)], "tag")
+    ragged = tf.data.Dataset.from_tensor_slices(
+        {"words": tf.ragged.constant(words), "tags": tf.ragged.constant([["DET", "NOUN"]] * 2)}
+    )
+    for data in (one, one.batch(2), one.batch(2).unbatch(), ragged, ragged.ragged_batch(2)):
+        assert examples_of(data, "tag") == want
+    assert list(documents_of(slices(words).map(lambda words: words))) == words
+
+
+def test_pairs_of_translations():
+    want = parallel_rows([("a dog", "ein Hund"), ("a cat", "eine Katze")], "text")
+    assert want.sources == ["a dog", "a cat"] and want.left_out == 0
+    for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
+        columns = {"target": want.targets, "source": want.sources}
+        assert parallel_rows(make(columns), "text") == want
+    with pytest.raises(ValueError, match="^text, row 1: expected a sentence and its translation"):
+        parallel_rows([("a", "b"), ("c",)], "text")
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        ({"body": TEXTS}, "queries has no column 'text' or 'sentence' or 'document'; its columns"),
+        (pd.DataFrame({"body": TEXTS}), "queries has no column .*; its columns are 'body'"),
+        (pl.Series(["a", None]), "queries, row 1: expected a text; got None"),
+        (pd.Series(["a", np.nan]), "queries, row 1: expected a text; got None"),
+        (pd.Series(["a", pd.NA], dtype="string"), "queries, row 1: expected a text; got None"),
+        ([b"\xff"], "queries, row 0: is not UTF-8 text"),
+        ([["a", "b"]], r"queries, row 0: expected a text; got \['a', 'b'\]"),
+        (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "queries can't be read"),
+        (datasets.DatasetDict(train=numbered(TEXTS, LABELS)), "queries holds several .*'train'"),
+        (5, "queries must be a list, a dict of columns"),
+        (tf.constant([1.0]), "queries, row 0: expected a text; got 1.0"),
+        ({"text": "a"}, "queries: the column 'text' must be a list"),
+    ],
+)  # fmt: skip
+def test_what_is_no_text_is_named(value, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        texts_of(value, "queries")
+
+
+def test_a_column_can_be_named():
+    frame = pd.DataFrame({"text": [1, 2], "Body": ["a", "b"]})
+    assert texts_of(frame, "texts", "Body") == ["a", "b"] == texts_of(frame["Body"], "texts")
+    assert list(documents_of(frame, column="body")) == [["a"], ["b"]]
+    assert texts_of([], "texts") == []
+    assert texts_of(pathlib.PurePath("book:the_secret_garden"), "texts")[0]

@@ -1,1 +1,0 @@
-"""ELMo checkpoints of bilm-tf, which AllenNLP reads too."""

@@ -1,0 +1,177 @@
+"""Conversion of an encoder's configuration file to its arguments, and back from a model."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.layers import TransformerBlock
+from tfnlp.text.lines import shown
+
+
+def read_size(path: pathlib.Path, config: Mapping[str, Any], key: str, model: str) -> int:
+    """Return `config[key]`, a whole number from 1 to below 2^31."""
+    if key not in config:
+        raise ValueError(f"{path} lacks {key}; is it the configuration of a {model}?")
+    value = config[key]
+    if type(value) is not int or not 1 <= value < 2**31:
+        raise ValueError(
+            f"{path} has {key}={shown(value)}; expected a whole number from 1 to below 2^31"
+        )
+    return value
+
+
+def read_number(
+    path: pathlib.Path,
+    config: Mapping[str, Any],
+    key: str,
+    default: float,
+    low: float,
+    high: float,
+) -> float:
+    """Return `config[key]`, a number from `low` to below `high`, or the default if it is absent."""
+    value = config.get(key, default)
+    if type(value) not in (int, float) or not low <= value < high:
+        raise ValueError(
+            f"{path} has {key}={shown(value)}; expected a number from {low} to below {high}"
+        )
+    return float(value)
+
+
+def read_activation(
+    path: pathlib.Path,
+    config: Mapping[str, Any],
+    key: str,
+    default: str,
+    names: Mapping[str, str],
+    advice: str = "",
+) -> str:
+    """Return tfnlp's name of the activation `config[key]`; `names` are the file's words for it."""
+    stated = config.get(key, default)
+    if type(stated) is not str or stated not in names:
+        raise ValueError(
+            f"{path} has {key}={shown(stated)}; expected one of {sorted(names)}{advice}"
+        )
+    return names[stated]
+
+
+def written_activation(activation: str, names: Mapping[str, str], model: str) -> str:
+    """Return the file's word for an activation: the first of `names` that means it."""
+    for theirs, ours in names.items():
+        if ours == activation:
+            return theirs
+    raise ValueError(
+        f"activation={activation!r} has no name in Hugging Face's {model}; expected one of "
+        f"{sorted(set(names.values()))}"
+    )
+
+
+def check_fixed(
+    path: pathlib.Path, config: Mapping[str, Any], fixed: Mapping[str, Any], loader: str
+) -> None:
+    """Raise ValueError if the file has another value than `fixed` for one of its keys."""
+    for key, only in fixed.items():
+        if config.get(key, only) != only:
+            raise ValueError(
+                f"{path} has {key}={shown(config[key])}, but {loader} reads {key}={only!r} only"
+            )
+
+
+def read_config(
+    files: EncoderFiles, path: pathlib.Path, activation: str | None = None
+) -> dict[str, Any]:
+    """Return the arguments of the encoder that a configuration file states.
+
+    `activation` replaces the file's.
+    """
+    config, names = read_json(path), files.config
+    check_fixed(path, config, {"model_type": names.model_type, **names.fixed}, files.loader)
+    arguments: dict[str, Any] = {}
+    for key, argument in names.sizes.items():
+        size = read_size(path, config, key, files.title)
+        surplus = names.surplus.get(argument, 0)
+        if size <= surplus:
+            raise ValueError(f"{path} has {key}={size}; expected more than {surplus}")
+        arguments[argument] = size - surplus
+    if arguments["hidden_size"] % arguments["num_heads"]:
+        width, heads = names.size_key("hidden_size"), names.size_key("num_heads")
+        raise ValueError(
+            f"{path} has {width}={shown(config[width])}, which is not a multiple of "
+            f"{heads}={shown(config[heads])}"
+        )
+    for key, (argument, *limits) in names.numbers.items():
+        arguments[argument] = read_number(path, config, key, *limits)
+    if activation is None:
+        words = names.activation, names.default_activation, names.activations
+        activation = read_activation(path, config, *words, ", or pass activation=")
+    return {**arguments, "activation": activation}
+
+
+def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
+    """Return the arguments that made `model` (an encoder, or one with pretraining heads)."""
+    layers = {layer.name: layer for layer in model.layers}
+    block = next((each for each in model.layers if isinstance(each, TransformerBlock)), None)
+    needed = {"token_embedding", "position_embedding"}
+    if "num_segments" in files.config.sizes.values():
+        needed.add("segment_embedding")
+    if not needed <= set(layers) or block is None or "encoder_outputs" not in model.output:
+        name = files.encoder.__name__
+        raise ValueError(
+            f"model {model.name!r} is not a {files.title}; give an encoder made by `{name}` or a "
+            f"model made by `{name}_pretrainer`"
+        )
+    outputs = model.output["encoder_outputs"]
+    found = layer_arguments(layers, block, len(outputs), outputs[-1].shape[-1])
+    for name, value in files.config.constants.items():
+        if found[name] != value:
+            raise ValueError(
+                f"the published {files.title} has {name}={value}; model {model.name!r} has "
+                f"{found[name]}"
+            )
+    stated = [*files.config.sizes.values(), *(each[0] for each in files.config.numbers.values())]
+    config = {name: found[name] for name in (*stated, "activation")}
+    if files.huggingface.pooler is not None:
+        config["pooler"] = "pooler" in layers
+    return config
+
+
+def layer_arguments(
+    layers: Mapping[str, keras.Layer], block: TransformerBlock, num_layers: int, hidden_size: int
+) -> dict[str, Any]:
+    """Return the arguments of a Transformer that its layers, by name, and a block of it have."""
+    token, segments = layers["token_embedding"], layers.get("segment_embedding")
+    return {
+        "vocab_size": token.vocab_size,
+        "num_layers": num_layers,
+        "hidden_size": hidden_size,
+        "embedding_size": token.hidden_size,
+        "num_heads": block.num_heads,
+        "intermediate_size": block.intermediate_size,
+        "max_positions": layers["position_embedding"].max_positions,
+        "num_segments": None if segments is None else segments.num_segments,
+        "dropout": block.dropout,
+        "attention_dropout": block.attention_dropout,
+        "norm_epsilon": block.norm_epsilon,
+        "initializer_range": token.initializer.stddev,
+        "activation": block.activation,
+    }
+
+
+def written_config(
+    files: EncoderFiles, config: Mapping[str, Any], architecture: str
+) -> dict[str, Any]:
+    """Return the contents of `config.json`."""
+    names, surplus = files.config, files.config.surplus
+    return {
+        "architectures": [architecture],
+        "model_type": names.model_type,
+        **{theirs: config[ours] + surplus.get(ours, 0) for theirs, ours in names.sizes.items()},
+        **{theirs: config[ours] for theirs, (ours, *_) in names.numbers.items()},
+        names.activation: written_activation(config["activation"], names.activations, files.title),
+        **names.written,
+    }

@@ -1,1 +1,0 @@
-"""GPT and GPT-2 checkpoints of OpenAI and Hugging Face."""

@@ -1,0 +1,177 @@
+"""Fine-tuned GPTs of Hugging Face, in both directions.
+
+Hugging Face's classes read what the tokenizer gives and take the vector of the last token; the
+head of texts has no bias. tfnlp's models read a start, a delimiter and an extract token around
+texts (Radford et al. 2018, section 3.3): these are written as special tokens that `tokenizer.json`
+puts there. A bias of classes moves into that of the last layer norm, which nothing else reads.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfnlp.checkpoints import gpt_config
+from tfnlp.checkpoints.encoder_tasks import read_task
+from tfnlp.checkpoints.encoders import MODEL_FILES, write_model
+from tfnlp.checkpoints.folders import find_weights, new_folder
+from tfnlp.checkpoints.gpt import huggingface_config, load_gpt
+from tfnlp.checkpoints.gpt_config import MODEL_TYPES
+from tfnlp.checkpoints.heads import (
+    Arrays,
+    FineTuned,
+    TaskFiles,
+    TaskHead,
+    task_config,
+    written_head,
+)
+from tfnlp.checkpoints.mapping import tensors_from_weights
+from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
+from tfnlp.checkpoints.tokenizers.byte_pairs import write_task_tokens
+from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
+from tfnlp.models import gpt
+from tfnlp.text import gpt_tokenizer
+from tfnlp.text.task_readers import GPTReader
+
+ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
+_TOLERANCE = 1e-5  # of a bias that moves
+
+
+def gpt_task_files() -> TaskFiles:
+    """Return how fine-tuned GPTs and GPT-2s are read and written."""
+    names = frozenset(
+        head.architecture for heads in gpt_config.HEADS.values() for head in heads.values()
+    )
+    return TaskFiles(names, _read, _write)
+
+
+def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
+    """Read a fine-tuned checkpoint: see `TaskFiles`."""
+    backbone = load_gpt(path, dtype=dtype)
+    heads = gpt_config.HEADS[backbone.config["norm_first"]]
+    configurations = (gpt_config.CONFIGURATION,)
+    canonical = gpt_config.NAMES[backbone.config["norm_first"]].canonical
+    found = read_task(backbone, path, architecture, heads, canonical, configurations)
+    tokenizer_path = find_weights(path).parent / NAME
+    ends = _ends(tokenizer_path)
+    if ends is None:
+        if found.output in ("tag", "span"):
+            raise ValueError(
+                f"{path} reads texts without a token before them, which tfnlp's {architecture} "
+                "needs; only classes and scores of whole texts can be read so"
+            )
+        found.reader = lambda: GPTReader(backbone.make_tokenizer(), None)
+        return found
+    return _with_ends(found, ends, tokenizer_path)
+
+
+def _ends(path: pathlib.Path) -> tuple[int, int, int] | None:
+    """Return the ids of start, delimiter and extract that `tokenizer.json` puts around texts."""
+    if not path.is_file():
+        return None
+    found = read_tokenizer_json(path)
+    single, pair = found.template("single"), found.template("pair")
+    if not any(isinstance(part, int) for part in [*single, *pair]):
+        return None
+    match single, pair:
+        case [int(start), "A", int(extract)], [int(first), "A", int(delimiter), "B", int(last)]:
+            if (first, last) == (start, extract):
+                return start, delimiter, extract
+    raise ValueError(
+        f"{path} puts tokens around texts that tfnlp's GPT does not have; expected none, or one "
+        "before, between and after them"
+    )
+
+
+def _with_ends(found: FineTuned, ends: tuple[int, int, int], path: pathlib.Path) -> FineTuned:
+    """Return the checkpoint with the last three rows of the table as those tokens."""
+    backbone, size = found.backbone, found.backbone.config["vocab_size"] - 3
+    if ends != (size, size + 1, size + 2):
+        raise ValueError(
+            f"{path} has the ids {', '.join(map(str, ends))} around texts; expected the last three"
+        )
+    whole, config = backbone.encoder, {**backbone.config, "vocab_size": size}
+    backbone.config, backbone.encoder = config, gpt(**config, dtype=whole.dtype_policy)
+    table, cut = (m.get_layer("token_embedding").embeddings for m in (whole, backbone.encoder))
+    for variable, old in zip(backbone.encoder.weights, whole.weights, strict=True):
+        variable.assign(old[:size] if variable is cut else old)
+    found.rows = np.asarray(table[size:])
+    backbone.make_tokenizer = functools.partial(_first_tokens, backbone.make_tokenizer, size)
+    return found
+
+
+def _first_tokens(make: Any, size: int) -> Any:
+    whole = make()
+    return gpt_tokenizer((whole.vocabulary[:size], whole.merges))
+
+
+def _write(
+    directory: str | os.PathLike,
+    task_model: Any,
+    arguments: Mapping[str, Any],
+    overwrite: bool = False,
+) -> None:
+    """Write the folder that the Auto classes of transformers and tfnlp read: see `TaskFiles`.
+
+    The arguments are those that made the encoder, without the tokens of the task.
+    """
+    task, norm_first = task_model.task, arguments["norm_first"]
+    head = gpt_config.HEADS[norm_first].get(task.output)
+    if head is None:
+        raise ValueError(f"Hugging Face's {MODEL_TYPES[norm_first]!r} has no class for {task.name}")
+    if task.both_orders:
+        raise ValueError(
+            "the model reads each pair in both orders, which no class of Hugging Face does"
+        )
+    if task_model.reader.special is None:
+        tokens, size = None, arguments["vocab_size"]
+    else:
+        tokens, size = ENDS, arguments["vocab_size"] + len(ENDS)
+    stated = huggingface_config(arguments, head.architecture, task_model.reader.tokenizer)
+    stated = {**stated, "vocab_size": size, **task_config(task)}
+    if tokens is not None:
+        stated["pad_token_id"] = size - 2  # only what is never last tells padding apart
+    tensors = _tensors(task_model, arguments, head, size)
+    with new_folder(directory, (*MODEL_FILES, *TOKENIZER_FILES), overwrite) as folder:
+        write_model(folder, stated, tensors)
+        longest = arguments["max_positions"]
+        write_task_tokens(
+            folder, task_model.reader.tokenizer, arguments["vocab_size"], tokens, longest
+        )
+
+
+def _tensors(task_model: Any, arguments: Mapping[str, Any], head: TaskHead, size: int) -> Arrays:
+    rows, task = gpt_config.rows(arguments), task_model.task
+    table = "token_embedding/embeddings"
+    tensors = tensors_from_weights(rows, task_model.model)
+    (name,) = rows[table].names
+    tensors[name] = tensors[name][:size]
+    heads = written_head(task_model.model, head, task)
+    if "score.bias" in heads:
+        bias = heads.pop("score.bias")
+        layers = arguments["num_layers"]
+        last = "final_norm" if arguments["norm_first"] else f"layer_{layers - 1}/output_norm"
+        (beta,) = rows[f"{last}/beta"].names
+        tensors[beta] = tensors[beta] + _moved(heads["score.weight"], bias, task.output)
+    return {**{f"transformer.{n}": array for n, array in tensors.items()}, **heads}
+
+
+def _moved(kernel: np.ndarray, bias: np.ndarray, output: str) -> np.ndarray:
+    """Return what to add to the vectors so that `kernel` gives the bias too, `[H]`."""
+    kernel, bias = kernel.astype(np.float64), bias.astype(np.float64)
+    choices = [bias]
+    if output == "class":
+        choices.append(bias - bias.mean())  # the same classes and probabilities
+    for wanted in choices:
+        shift = np.linalg.lstsq(kernel, wanted, rcond=None)[0]
+        if np.abs(kernel @ shift - wanted).max() < _TOLERANCE:
+            return shift.astype(np.float32)
+    raise ValueError(
+        "the bias of the classes has no place in Hugging Face's head, which has none: the rows of "
+        "the kernel depend on each other"
+    )

@@ -1,1 +1,0 @@
-"""Fine-tuned models of Hugging Face: the heads of tasks, in both directions."""

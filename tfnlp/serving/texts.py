@@ -1,0 +1,133 @@
+"""Modules that write: masks filled, texts continued, translations."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfnlp.serving.action import Action, Field, Option, Row, column, plain
+
+Call = Callable[..., dict[str, Any]]
+MASKS = ("[MASK]", "<mask>")
+
+
+def fill(call: Call) -> Action:
+    """Return the action of a module that fills masks."""
+    # What the module reads as a mask is found by trying.
+    found = call(text=list(MASKS))["probabilities"]  # [2, M, k]
+    mask = next((mask for mask, row in zip(MASKS, found, strict=True) if np.any(row)), MASKS[0])
+
+    def check(row: Row) -> None:
+        if mask not in row["text"]:
+            raise ValueError(f"text holds no {mask}; write it where a word is missing")
+
+    def run(rows: Sequence[Row]) -> list[Row]:
+        found = call(text=column(rows, "text"))
+        return [
+            {"text": plain(text), "masks": _masks(tokens, probabilities)}
+            for text, tokens, probabilities in zip(
+                found["text"], found["tokens"], found["probabilities"], strict=True
+            )
+        ]
+
+    fields = (Field("text", f"Texts with {mask}, one a line", "lines", f"The dog {mask} away."),)
+    text = f"The most probable words for each {mask}."
+    return Action("fill", "Fill masks", "Fill", text, fields, run, check=check)
+
+
+def _masks(tokens: np.ndarray, probabilities: np.ndarray) -> list[list[Row]]:
+    """Return the tokens for each mask of a text, without those that are padding."""
+    return [
+        [
+            {"token": plain(token), "probability": plain(p)}
+            for token, p in zip(row, some, strict=True)
+        ]
+        for row, some in zip(tokens, probabilities, strict=True)
+        if np.any(some)
+    ]
+
+
+def write(call: Call) -> Action:
+    """Return the action of a GPT that continues texts.
+
+    The module draws row b with the seed `seed + b`. So that a text does not depend on the requests
+    beside it, only rows whose seeds follow each other share a call.
+    """
+
+    def run(rows: Sequence[Row]) -> list[Row]:
+        found = []
+        for part in _by_seed(rows):
+            first = part[0]
+            got = call(
+                prompt=column(part, "prompt"),
+                max_new_tokens=np.int32(first["max_new_tokens"]),
+                temperature=np.float32(first["temperature"]),
+                top_k=np.int32(first["top_k"]),
+                top_p=np.float32(first["top_p"]),
+                seed=np.int32(first["seed"]),
+            )
+            texts = zip(got["text"], got["continuation"], strict=True)
+            found += [{"text": plain(t), "continuation": plain(c)} for t, c in texts]
+        return found
+
+    fields = (Field("prompt", "Beginning", "text", "It was a bright cold day", may_be_empty=True),)
+    options = (
+        Option("max_new_tokens", "Tokens", 40, 1, 512),
+        Option("temperature", "Temperature (0: the most probable)", 0.8, 0, 10),
+        Option("top_k", "Of the k most probable (0: all)", 40, 0, 1_000_000),
+        Option("top_p", "Of a share of the probability", 1.0, 0.01, 1),
+        Option("seed", "Seed", 1, 0, 2**31 - 10_000, counts_up=True),
+    )
+    return Action("write", "Write on", "Write", "How a text may go on.", fields, run, options)
+
+
+def _by_seed(rows: Sequence[Row]) -> list[list[Row]]:
+    """Divide rows where a seed does not follow the one before it; at temperature 0 nowhere."""
+    parts = [[rows[0]]]
+    for row in rows[1:]:
+        if row["temperature"] == 0 or row["seed"] == parts[-1][-1]["seed"] + 1:
+            parts[-1].append(row)
+        else:
+            parts.append([row])
+    return parts
+
+
+def translate(call: Call, align: Call | None) -> Action:
+    """Return the action of a module that translates; `align` is its signature "attention"."""
+
+    def run(rows: Sequence[Row]) -> list[Row]:
+        sentences = column(rows, "text")
+        if align is not None and rows[0]["attention"]:
+            found = align(sentences=sentences)
+            return [_aligned({name: x[i] for name, x in found.items()}) for i in range(len(rows))]
+        found = call(sentences=sentences)
+        return [
+            {"translation": plain(text), "score": plain(score)}
+            for text, score in zip(found["translation"], found["score"], strict=True)
+        ]
+
+    fields = (Field("text", "Sentences, one a line", "lines", "A man is sleeping on a couch."),)
+    options = () if align is None else (Option("attention", "Show the attention", True),)
+    text = "The translation of each sentence."
+    if align is not None:
+        text += " The attention: how much each token of it looks at each token of the sentence."
+    return Action("translate", "Translate", "Translate", text, fields, run, options)
+
+
+def _aligned(found: dict[str, Any]) -> Row:
+    """Return a translation with its attention `[T, S]`, without padding."""
+    sides = {name: plain(found[f"{name}_tokens"]) for name in ("source", "target")}
+    counts = {name: _real(tokens) for name, tokens in sides.items()}
+    attention = found["attention"][: counts["target"], : counts["source"]]
+    return {
+        "translation": plain(found["translation"]),
+        "score": plain(found["score"]),
+        "source_tokens": sides["source"][: counts["source"]],
+        "target_tokens": sides["target"][: counts["target"]],
+        "attention": plain(np.round(attention.astype("float64"), 4)),
+    }
+
+
+def _real(tokens: list[str]) -> int:
+    """Return the number of tokens before the padding; the last real one is never empty."""
+    return next((i + 1 for i in reversed(range(len(tokens))) if tokens[i]), 0)

@@ -1,0 +1,92 @@
+"""Settings of an ELMo."""
+
+import dataclasses
+from typing import Any
+
+from tfnlp.settings.options import option, redefine
+from tfnlp.settings.sizes import MOST_LAYERS
+from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, WordTextSettings
+from tfnlp.settings.training import RematSettings, StartSettings, TrainingSettings
+from tfnlp.settings.use import ModelSettings
+
+SIZES = {name: f"ELMO_{name.upper()}" for name in ("mini", "small", "medium", "original")}
+
+
+CHANGED_SIZES = ("num_layers", "units", "projection_size", "num_highway")
+
+
+RESETS = ("never", "document", "sentence")
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    batch_size=128, learning_rate=0.2, warmup=0.0, schedule="constant", optimizer="adagrad",
+    weight_decay=0.0, clip_norm=10.0,
+)  # fmt: skip
+class ElmoSettings(TrainingSettings, RematSettings, StartSettings, WordTextSettings):
+    """The next and the previous word; the recipe of bilm-tf."""
+
+    size: str = option(
+        "small", "published size, or mini: a fortieth of the original's work, for a CPU",
+        choices=tuple(SIZES), group="model",
+    )  # fmt: skip
+    num_layers: int | None = option(
+        None,
+        "LSTM layers a direction, instead of the size's",
+        at_least=1,
+        at_most=MOST_LAYERS,
+        group="model",
+    )
+    units: int | None = option(None, "LSTM cells, instead of the size's", at_least=1, group="model")
+    projection_size: int | None = option(
+        None, "width of word vectors and LSTM outputs, instead of the size's",
+        at_least=1, group="model",
+    )  # fmt: skip
+    num_highway: int | None = option(
+        None,
+        "highway layers, instead of the size's",
+        at_least=0,
+        at_most=MOST_LAYERS,
+        group="model",
+    )
+    dropout: float = option(0.1, "dropout rate", at_least=0, below=1, group="model")
+    samples: int = option(
+        8192, "words in the sampled softmax; 0: all, always", at_least=0, group="model"
+    )
+    window: int = option(
+        20, "words of back-propagation", at_least=1, group="text", record="training"
+    )
+    reset: str = option(
+        "never", "where the LSTM state, which goes on from window to window, is zeroed",
+        choices=RESETS, group="text", record="training",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class PredictElmo(ModelSettings):
+    """Arguments of `tfnlp predict elmo`."""
+
+    text: list[str] = option(
+        [], "with --word: sentences that hold it, words between spaces",
+        positional=True, metavar="sentence",
+    )  # fmt: skip
+    word: str | None = option(None, "print its nearest neighbours in --corpus")
+    corpus: Any = option(
+        None,
+        "text to look for neighbours in; may be given several times, also a glob in quotes",
+        metavar="FILE", const="append",
+    )  # fmt: skip
+    layout: str = option("auto", f"of --corpus; {LAYOUT_HELP}", choices=LAYOUTS)
+    tokenize: bool = option(
+        False, "split punctuation off the words first, if the text has not been tokenized yet"
+    )
+    same: bool = option(False, "only neighbours that are --word too")
+    top: int = option(5, "neighbours a sentence", at_least=1)
+    layer: str = option(
+        "lstm_outputs1", "vectors to compare: word_emb, lstm_outputs1, lstm_outputs2, ..."
+    )
+    input: str | None = option(None, "with --hdf5: a sentence a line", metavar="FILE")
+    hdf5: str | None = option(None, "write all layers of --input to this file", metavar="FILE")
+    carry_state: bool = option(
+        False, "with --hdf5: carry the LSTM state from sentence to sentence, as bilm-tf does"
+    )

@@ -1,0 +1,47 @@
+"""Settings that BERT and the encoders after it share."""
+
+import dataclasses
+
+from tfnlp.settings.options import option, redefine
+from tfnlp.settings.sizes import PositionSettings
+from tfnlp.settings.text import MaskedTextSettings, PackSettings
+from tfnlp.settings.training import StartSettings, TrainingSettings
+from tfnlp.settings.use import ModelSettings
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=None, steps={"help": "updates (default: 10000, or those of the epochs)"},
+    learning_rate=5e-4,
+)  # fmt: skip
+class EncoderSettings(
+    TrainingSettings, PositionSettings, StartSettings, PackSettings, MaskedTextSettings
+):
+    """The pretraining of BERT and the encoders after it; for small models on one machine."""
+
+    default_steps = 10_000
+
+
+@dataclasses.dataclass(kw_only=True)
+class CasedEncoderSettings(EncoderSettings):
+    """The same, of a vocabulary with or without case."""
+
+    cased: bool = option(False, "keep case and accents", group="text")
+
+
+@dataclasses.dataclass(kw_only=True)
+class PredictPairs(ModelSettings):
+    """Arguments of `tfnlp predict bert` and of others with a head for pairs of texts."""
+
+    text: list[str] = option(
+        [], "sentences with masks; none: a sentence a line from stdin", positional=True
+    )
+    pair: str | None = option(None, "second text: does it follow the (one) text?")
+    top: int = option(5, "guesses a mask", at_least=1)
+    attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(pair={"hidden": True})
+class PredictMasks(PredictPairs):
+    """Arguments of `tfnlp predict roberta` and of others without such a head."""

@@ -1,0 +1,58 @@
+"""Settings of a GPT."""
+
+import dataclasses
+
+from tfnlp.settings.options import option, redefine
+from tfnlp.settings.sizes import PositionSettings
+from tfnlp.settings.text import PackSettings, SubwordTextSettings
+from tfnlp.settings.training import StartSettings, TrainingSettings
+from tfnlp.settings.use import ModelSettings
+
+SIZES = {
+    "mini": "GPT_MINI",
+    "gpt": "GPT",
+    **{f"gpt2-{name}": f"GPT2_{name.upper()}" for name in ("small", "medium", "large", "xl")},
+}
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="adamw",
+    weight_decay=0.01, clip_norm=1.0,
+)  # fmt: skip
+class GPTSettings(
+    TrainingSettings, PositionSettings, StartSettings, PackSettings, SubwordTextSettings
+):
+    """The next token; for small models on one machine.
+
+    The paper (4.1): Adam, 2.5e-4 at its peak, 2,000 steps of warm-up, batches of 64 x 512. Its code
+    corrects the bias of the moments, as `adamw` does.
+    """
+
+    bpe: str = option(
+        "gpt2",
+        "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words "
+        "(gpt)",
+        choices=("gpt2", "gpt"), group="text",
+    )  # fmt: skip
+    size: str = option(
+        "mini", "published size, or mini: 4 layers x 256, for a CPU",
+        choices=tuple(SIZES), group="model",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class PredictGPT(ModelSettings):
+    """Arguments of `tfnlp predict gpt`."""
+
+    text: list[str] = option(
+        [], "texts to continue; none: a text a line from stdin", positional=True, metavar="prompt"
+    )
+    max_new_tokens: int = option(100, "tokens to add at most", at_least=1)
+    temperature: float = option(0.8, "0: always the most probable token")
+    top_k: int = option(0, "draw from so many tokens; 0: all")
+    top_p: float = option(0.95, "draw from the fewest with this probability")
+    beams: int | None = option(None, "search with so many beams in place of drawing", at_least=1)
+    samples: int = option(1, "continuations a prompt", at_least=1)
+    seed: int = option(0, "of the first continuation")
+    bf16: bool = option(False, "weights in bfloat16")

@@ -1,0 +1,243 @@
+"""Settings dataclasses: the one place of an argument's name, type, default, range and help.
+
+The options of the command, the keywords of the Python functions, the checks of their values and
+the settings in a run's `config.json` all follow from the fields of these classes.
+"""
+
+import dataclasses
+import difflib
+import math
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+
+def option(
+    default: Any = dataclasses.MISSING,
+    help: str = "",
+    *,
+    group: str = "",
+    flag: str | None = None,
+    choices: Sequence[str] | None = None,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+    metavar: str | None = None,
+    record: str | None = None,
+    record_as: str | None = None,
+    positional: bool = False,
+    hidden: bool = False,
+    const: Any = None,
+) -> Any:
+    """Return a dataclass field that describes one argument.
+
+    Args:
+        default: Its default; without one the argument is required.
+        help: One line for `--help`.
+        group: The heading of `--help` under which it stands.
+        flag: The command's option; by default the field's name with dashes.
+        choices: The permitted strings.
+        at_least, above, at_most, below: Limits of numbers.
+        metavar: The placeholder in `--help`.
+        record: The section of a run's `config.json` that keeps the value: the arguments that
+            decide which numbers a run ends with.
+        record_as: The key there, if it is not the field's name.
+        positional: The command takes it without an option.
+        hidden: The command has no option for it.
+        const: The value that the option without a value stands for.
+    """
+    metadata = {
+        "help": help,
+        "group": group,
+        "flag": flag,
+        "choices": choices,
+        "limits": {
+            "at least": at_least, "above": above, "at most": at_most, "below": below,
+        },
+        "metavar": metavar,
+        "record": record,
+        "record_as": record_as,
+        "positional": positional,
+        "hidden": hidden,
+        "const": const,
+    }  # fmt: skip
+    if isinstance(default, list | dict):
+        return dataclasses.field(default_factory=lambda: default.copy(), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def redefine(**changes: Any) -> Callable[[type], type]:
+    """Return a class decorator that changes inherited fields; put it below `@dataclass`.
+
+    Args:
+        changes: For each field its new default, or a dict of arguments of `option` to change.
+    """
+
+    def change(cls: type) -> type:
+        hints = typing.get_type_hints(cls)
+        for name, new in changes.items():
+            old = next(
+                base.__dataclass_fields__[name]
+                for base in cls.__mro__
+                if name in base.__dict__.get("__dataclass_fields__", ())
+            )
+            new = dict(new) if isinstance(new, dict) else {"default": new}
+            default = {"default": old.default, "default_factory": old.default_factory}
+            if "default" in new:
+                default = {"default": new.pop("default")}
+            cls.__annotations__[name] = hints[name]
+            setattr(cls, name, dataclasses.field(**default, metadata={**old.metadata, **new}))
+        return cls
+
+    return change
+
+
+@dataclasses.dataclass(kw_only=True)
+class Settings:
+    """Base of all settings.
+
+    Attributes:
+        given: Names of the arguments that were given, as opposed to left at their defaults.
+    """
+
+    given: typing.ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def make(cls, **arguments: Any) -> Self:
+        """Return checked settings that remembers which arguments were given.
+
+        Raises:
+            ValueError: for an unknown or missing argument, a wrong type, a value out of range, or
+                `-` in place of a file.
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name in arguments:
+            if name not in fields:
+                near = difflib.get_close_matches(name, fields, 1)
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+                raise ValueError(f"there is no argument {name}; {hint}")
+        for name, field in fields.items():
+            if name not in arguments and is_required(field):
+                raise ValueError(f"the argument `{name}` is missing: {field.metadata['help']}")
+        given = {name: _expanded(value, fields[name]) for name, value in arguments.items()}
+        config = cls(**given)
+        config.given = frozenset(given)
+        config.check()
+        return config
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some values changed; `given` stays."""
+        copy = dataclasses.replace(self, **changes)
+        copy.given = self.given
+        return copy
+
+    def check(self) -> None:
+        """Check types, choices and limits of all fields."""
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            check_value(field.name, getattr(self, field.name), hints[field.name], field.metadata)
+
+    @classmethod
+    def described(cls) -> dict[str, str]:
+        """Return each argument with its meaning and its default."""
+        found = {}
+        for field in dataclasses.fields(cls):
+            default = "required" if is_required(field) else f"default {default_of(field)!r}"
+            found[field.name] = f"{field.metadata['help']} ({default})"
+        return found
+
+    def recorded(self, section: str) -> dict[str, Any]:
+        """Return the values that `config.json` keeps in `section`."""
+        return {
+            field.metadata["record_as"] or field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.metadata.get("record") == section
+        }
+
+
+def _expanded(value: Any, field: dataclasses.Field) -> Any:
+    """Return the value of an argument with the home folder in place of `~` in paths."""
+    if field.metadata["metavar"] not in ("DIR", "FILE", "PNG"):
+        return value
+    if isinstance(value, list):  # of paths; plain strings in it may be texts
+        return [_home(one, field) if isinstance(one, os.PathLike) else one for one in value]
+    return _home(value, field) if isinstance(value, str | os.PathLike) else value
+
+
+def _home(path: Any, field: dataclasses.Field) -> Any:
+    """Return a path of the same type."""
+    if os.fspath(path) == "-":
+        raise ValueError(f"`{field.name}` -: standard input is not read here; give a file")
+    expanded = os.path.expanduser(path)
+    return path if expanded == os.fspath(path) else type(path)(expanded)
+
+
+def is_required(field: dataclasses.Field) -> bool:
+    """Return whether the field has no default."""
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def default_of(field: dataclasses.Field) -> Any:
+    """Return the default of a field that is not required."""
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
+
+
+def element_type(hint: Any) -> tuple[type, bool, bool]:
+    """Return the type of a field's value, whether it is a list, and whether None is allowed."""
+    optional = many = False
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        members = [m for m in typing.get_args(hint) if m is not type(None)]
+        optional = len(members) < len(typing.get_args(hint))
+        hint = members[0] if len(members) == 1 else Any
+    if typing.get_origin(hint) is list:
+        many, hint = True, typing.get_args(hint)[0]
+    return (hint if hint in _KINDS else object), many, optional
+
+
+def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -> None:
+    """Check one value against the type of its field, its choices and its limits."""
+    kind, many, optional = element_type(hint)
+    if value is None and optional:
+        return
+    values = list(value) if many and isinstance(value, list | tuple) else [value]
+    for one in values:
+        if kind is float and type(one) is int:
+            continue
+        # bool is an int to Python, but not to the user.
+        if not isinstance(one, kind) or (kind in (int, float) and isinstance(one, bool)):
+            raise ValueError(f"`{name}` {one!r} must be {_KINDS.get(kind, kind.__name__)}")
+        if kind is float and not math.isfinite(one):
+            raise ValueError(f"`{name}` {one} must be a finite number")
+        largest = max(_LARGEST, metadata.get("limits", {}).get("at most") or 0)
+        if kind is int and abs(one) > largest:
+            raise ValueError(f"`{name}` {one} must be at most {largest}")
+    choices = metadata.get("choices")
+    for one in values:
+        if choices and one not in choices:
+            raise ValueError(f"`{name}` {one!r} must be one of {', '.join(map(str, choices))}")
+        for limit, bound in metadata.get("limits", {}).items():
+            if bound is not None and not _HOLDS[limit](one, bound):
+                raise ValueError(f"`{name}` {one} must be {_wanted(metadata['limits'])}")
+
+
+_LARGEST = 2**32 - 1  # the largest seed that numpy takes; no size comes near it
+_KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a string"}
+_HOLDS = {
+    "at least": lambda value, bound: value >= bound,
+    "above": lambda value, bound: value > bound,
+    "at most": lambda value, bound: value <= bound,
+    "below": lambda value, bound: value < bound,
+}
+
+
+def _wanted(limits: Mapping[str, float | None]) -> str:
+    low, high = limits["at least"], limits["at most"] or limits["below"]
+    if low is not None and high is not None:
+        return f"between {low:g} and {high:g}"
+    if low == 0:
+        return "0 or more"
+    return " and ".join(f"{name} {bound:g}" for name, bound in limits.items() if bound is not None)

@@ -1,0 +1,11 @@
+"""Settings of the task similarity."""
+
+import dataclasses
+
+from tfnlp.settings.finetune import HeadSettings, PackSettings, TeacherSettings
+from tfnlp.settings.use import ColumnSettings
+
+
+@dataclasses.dataclass(kw_only=True)
+class SimilaritySettings(PackSettings, TeacherSettings, ColumnSettings, HeadSettings):
+    """A number for a pair of texts."""

@@ -1,0 +1,104 @@
+"""Settings of the text that models are pretrained on."""
+
+import dataclasses
+from typing import Any
+
+from tfnlp.settings.options import Settings, option
+from tfnlp.settings.training import OutputSettings
+
+LAYOUTS = ("auto", "lines", "prose", "words")
+
+
+LAYOUT_HELP = (
+    "lines: a sentence a line, blank line between documents; prose: split into sentences; "
+    "words: a word a line, blank line between sentences"
+)
+
+
+TEXT_HELP = (
+    "text files, globs, .gz files, tfds:NAME[:SPLIT], or book:NAME for one that ships with tfnlp "
+    "(book:the_secret_garden)"
+)
+
+
+@dataclasses.dataclass(kw_only=True)
+class TextSettings(OutputSettings):
+    """The text of a run, its held-out part and its vocabulary."""
+
+    text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE", group="text")
+    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS, group="text")
+    valid: Any = option(None, "held-out text", metavar="FILE", group="text")
+    held_out: float = option(
+        0.05, "without held-out text: share of the text that is held out", group="text"
+    )
+    vocab: str | None = option(
+        None, "vocabulary (GPT: its folder); built from the text if absent",
+        metavar="FILE", group="text",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class WordTextSettings(TextSettings):
+    """The text of models that predict words from a list."""
+
+    tokenize: bool = option(
+        False,
+        "split punctuation off the words first, if the text has not been tokenized yet",
+        group="text", record="text",
+    )  # fmt: skip
+    max_vocab: int | None = option(
+        None, "words to know, if the vocabulary is built", at_least=1, group="text"
+    )
+    min_count: int = option(1, "leave rarer words out of the vocabulary", at_least=1, group="text")
+
+
+@dataclasses.dataclass(kw_only=True)
+class SubwordTextSettings(TextSettings):
+    """The text of models that read pieces of words: from files or from prepared examples."""
+
+    text: Any = option(None, TEXT_HELP, flag="--input", metavar="FILE", group="text")
+    vocab_size: int = option(8000, "size of the vocabulary if it is built", group="text")
+    seq_length: int | None = option(
+        128, "tokens a training sequence", group="text", record="training"
+    )
+    examples: str | None = option(
+        None,
+        "what `tfnlp examples` made of the text, in place of it; it decides the held-out text, "
+        "the vocabulary, the sequence length and the seed",
+        metavar="DIR", group="text",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class MaskedTextSettings(SubwordTextSettings):
+    """The text of models that fill masked pieces."""
+
+    max_predictions: int | None = option(
+        None, "masks a sequence (default 15 %)", at_least=1, group="text", record="training"
+    )
+    whole_word: bool = option(False, "mask whole words", group="text", record="training")
+
+
+PACK_PAIRS = (
+    "rows of several pairs of segments that do not see each other, each with its own positions "
+    "(default: a pair a row)"
+)  # help of `pack` where rows are pairs
+
+
+@dataclasses.dataclass(kw_only=True)
+class PackSettings(Settings):
+    """Whether rows of several documents keep them apart."""
+
+    pack: bool = option(
+        False,
+        "rows of several documents that do not see each other, each with its own positions "
+        "(default: rows run on over the ends of documents)",
+        group="text", record="training",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class CountedTextSettings(WordTextSettings):
+    """The text of models of frequent words, which leave all others out."""
+
+    lowercase: bool = option(False, "lower-case the text", group="text", record="text")

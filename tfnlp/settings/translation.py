@@ -1,0 +1,59 @@
+"""Settings that encoder-decoders which translate share."""
+
+import dataclasses
+from typing import Any
+
+from tfnlp.settings.options import option
+from tfnlp.settings.training import OutputSettings, TokenBatchSettings, TrainingSettings
+from tfnlp.settings.use import ModelSettings
+
+
+@dataclasses.dataclass(kw_only=True)
+class PairSettings(OutputSettings):
+    """Sentences and their translations."""
+
+    source: Any = option(
+        None, "sentences, one a line; .gz is unpacked", metavar="FILE", group="text"
+    )
+    target: Any = option(None, "their translations, line by line", metavar="FILE", group="text")
+    text: Any = option(
+        None, "pairs (sentence, translation) in place of source and target", hidden=True
+    )
+    valid_source: Any = option(None, "held-out sources", metavar="FILE", group="text")
+    valid_target: Any = option(None, "held-out targets", metavar="FILE", group="text")
+    held_out: float = option(
+        0.02, "without held-out files: share of the pairs held out", group="text"
+    )
+    vocab: str | None = option(
+        None, "byte pairs of both languages; learnt if absent", metavar="DIR", group="text"
+    )
+    vocab_size: int = option(8000, "tokens if they are learnt", group="text")
+    max_tokens: int = option(
+        100, "longer sentences are not trained on", group="text", record="training"
+    )
+
+
+@dataclasses.dataclass(kw_only=True)
+class TranslationTraining(TrainingSettings, TokenBatchSettings):
+    """What only translation asks of training."""
+
+    label_smoothing: float = option(
+        0.1, "share of the target spread over all tokens", group="optimisation", record="training"
+    )
+    average: int = option(
+        5, "last checkpoints whose mean is used if it is better than the best one; 0: none",
+        at_least=0, group="checkpoints",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class PredictTranslation(ModelSettings):
+    """Arguments of `tfnlp predict translation`."""
+
+    text: list[str] = option(
+        [], "sentences to translate; none: one a line from stdin",
+        positional=True, metavar="sentence",
+    )  # fmt: skip
+    beams: int = option(4, "hypotheses kept at a time", at_least=1)
+    length_penalty: float = option(0.6, "above 0 it favours long translations")
+    attention: str | None = option(None, "draw the attention of the first sentence", metavar="PNG")

@@ -1,0 +1,480 @@
+"""The part of a document that answers a question (SQuAD)."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.labelled.questions import Question
+from tfnlp.layers import CRF
+from tfnlp.settings.answer import AnswerSettings
+from tfnlp.tasks import report, squad
+from tfnlp.tasks.baselines import Baseline
+from tfnlp.tasks.sequences import (
+    Columns,
+    Encoded,
+    EncodedExamples,
+    padded,
+    window_parts,
+    windows_of,
+)
+from tfnlp.tasks.task import HeadTask, Measures, Prediction, Tensors, rows_of, soft_weights, strings
+from tfnlp.text.words import words_with_offsets
+
+_NEVER = -1e9  # below the score of any span
+_BEST = 20  # spans that are compared, as in `run_squad.py`
+_WINDOWS = 256  # windows that are decoded at a time
+_ENDS = ("start", "end")
+QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why", "how")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer(HeadTask):
+    """The part of a document that answers a question (Devlin et al. 2019, sections 4.2 and 4.3).
+
+    Args:
+        stride: pieces of the document from one window to the next.
+        max_question: longest question in pieces; the rest is cut.
+        max_answer: longest answer in pieces.
+        unanswerable: questions may have no answer (SQuAD 2.0).
+        threshold: a question has no answer if `null score - score of the best answer` is larger.
+    """
+
+    name: ClassVar[str] = "answer"
+    Settings: ClassVar[type] = AnswerSettings
+    output: ClassVar[str] = "span"
+    does: ClassVar[str] = "find the answer to a question in a document"
+    pipeline: ClassVar[str] = "question-answering"
+    label: ClassVar[str] = "answers"
+    pairs: ClassVar[bool] = True
+    of_windows: ClassVar[bool] = True
+    _why: ClassVar[str] = ", max_question + 4"
+
+    stride: int = 64
+    max_question: int = 64
+    max_answer: int = 30
+    unanswerable: bool = False
+    threshold: float = 0.0
+
+    @property
+    def least_length(self) -> int:
+        return self.max_question + 4
+
+    def check(self) -> None:
+        for name in ("stride", "max_question", "max_answer"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+
+    @classmethod
+    def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
+        return cls(
+            stride=settings.stride,
+            max_question=settings.max_question,
+            max_answer=settings.max_answer,
+            unanswerable=not all(e.answers for e in examples),
+            max_length=values["max_length"],
+        )
+
+    @classmethod
+    def of_checkpoint(cls, labels: Sequence[str], positions: int) -> Self:
+        length = min(384, positions)
+        return cls(max_length=length, stride=128, max_question=min(64, length // 2))
+
+    count_of_texts: ClassVar[int] = 2
+    takes: ClassVar[str] = "a question and a document"
+
+    def example_of(self, texts: Sequence[str], number: int) -> Question:
+        return Question(str(number), texts[0], texts[1], ())
+
+    def some_label(self, example: Any) -> Any:
+        return dataclasses.replace(example, answers=())
+
+    def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
+        yield split(example.question).split()
+        yield split(example.context).split()
+
+    @property
+    def limit(self) -> str:
+        return f"max_question {self.max_question}"
+
+    def inputs_of(self, examples: Sequence[Any], first: int = 0) -> dict[str, Any]:
+        names = ("question", "context")
+        return {name: tf.constant([getattr(e, name) for e in examples]) for name in names}
+
+    @property
+    def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
+        return {"serving_default": {name: strings(name) for name in ("question", "context")}}
+
+    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+        """Encode questions and contexts `[B]` in windows, see `pack_windows`.
+
+        The result also has `starts` and `ends`, int64 `[W]`, the bytes in their contexts where the
+        words of all contexts begin and end, and `lengths` `[B]`, the number of words of each.
+        """
+        # A piece of the text must fit beside it, with the special tokens of this encoder.
+        longest = min(self.max_question, self.max_length - reader.special_tokens(2) - 1)
+        words, starts, ends = words_with_offsets(inputs["context"], reader.style)
+        before = tf.concat([[-1], ends.values[:-1]], 0)[: tf.size(ends.values)]
+        # No word precedes the first word of a text.
+        places = tf.ragged.range(words.row_lengths()).values
+        after_space = (places > 0) & (starts.values > before)
+        (first,), pieces, numbered = reader.read(
+            [inputs["question"]], words, words.with_values(after_space)
+        )
+        found = windows_of(reader, pieces, first[:, :longest], self.max_length, self.stride)
+        is_cut = tf.cast(first.row_lengths() > longest, tf.int32)
+        offsets = {"starts": starts.values, "ends": ends.values, "lengths": words.row_lengths()}
+        return {**found, **offsets, "is_cut": is_cut, "words": numbered}
+
+    def targets(
+        self, encoded: EncodedExamples, examples: Sequence[Any]
+    ) -> tuple[Columns, dict[str, np.ndarray]]:
+        """Return the positions of the first answer of each question.
+
+        In a window without the whole answer they are the null position (`run_squad.py`).
+        """
+        starts, ends = encoded.null_positions.copy(), encoded.null_positions.copy()
+        gold = [_answer_words(encoded, number, e) for number, e in enumerate(examples)]
+        columns = (encoded.row, encoded.windows["token_word"])
+        for window, (row, words) in enumerate(zip(*columns, strict=True)):
+            if gold[row] is None:
+                continue
+            first, last = (np.flatnonzero(words == word) for word in gold[row])
+            if len(first) and len(last):
+                starts[window], ends[window] = first[0], last[-1]
+        return {}, {"start_positions": starts, "end_positions": ends}
+
+    def decode(
+        self,
+        outputs: Mapping[str, tf.Tensor],
+        encoded: Encoded,
+        inputs: Mapping[str, Any],
+        crf: CRF | None,
+    ) -> Tensors:
+        logits = (outputs[f"{end}_logits"] for end in _ENDS)
+        candidates = span_candidates(*logits, encoded, self.max_answer)
+        words = (encoded["starts"], encoded["ends"])
+        return self._answers(candidates, encoded["window_row"], inputs["context"], words)
+
+    def _answers(
+        self,
+        candidates: Mapping[str, tf.Tensor],
+        window_row: tf.Tensor,
+        contexts: tf.Tensor,
+        words: tuple[tf.Tensor, tf.Tensor],
+    ) -> Tensors:
+        spans = best_spans(candidates, window_row, tf.size(contexts))
+        return answers(spans, contexts, *words, self.unanswerable, self.threshold)
+
+    def predictions(
+        self,
+        outputs: Mapping[str, Any],
+        encoded: EncodedExamples,
+        examples: Sequence[Any],
+        crf: CRF | None,
+    ) -> list[Prediction]:
+        parts = []
+        for part, windows in window_parts(encoded, _WINDOWS):
+            width = windows["token_word"].shape[1]
+            logits = [padded(outputs[f"{end}_logits"][part], width) for end in _ENDS]
+            parts.append(span_candidates(*logits, windows, self.max_answer))
+        # A short window has fewer spans than the others.
+        most = max(part["scores"].shape[1] for part in parts)
+        candidates = {"null": tf.concat([part["null"] for part in parts], 0)}
+        for name, padding in (("scores", 2 * _NEVER), ("starts", -1), ("ends", -1)):
+            rows = [
+                tf.pad(p[name], [[0, 0], [0, most - p[name].shape[1]]], constant_values=padding)
+                for p in parts
+            ]
+            candidates[name] = tf.concat(rows, 0)
+        contexts = tf.constant([example.context for example in examples])
+        words = (tf.constant(encoded.starts), tf.constant(encoded.ends))
+        found = self._answers(candidates, encoded.row, contexts, words)
+        names = ("answer", "score", "null_score", "answers", "scores")
+        return rows_of({name: found[name] for name in names})
+
+    def shown(self, example: Any, prediction: Prediction) -> str:
+        answer = prediction["answer"] or "(no answer)"
+        return f"{answer}  ({prediction['score']:.3f})"
+
+    @property
+    def main_measure(self) -> str:
+        return "best_f1" if self.unanswerable else "f1"
+
+    def measures(self, examples: Sequence[Any], predictions: Sequence[Prediction]) -> Measures:
+        """Return exact_match and f1 in percent, as in the official scripts of SQuAD.
+
+        With unanswerable questions also what `tfnlp.tasks.squad.answers` adds.
+        """
+        golds = {e.id: [text for text, _ in e.answers] for e in examples}
+        if not self.unanswerable:
+            found = {e.id: p["answer"] for e, p in zip(examples, predictions, strict=True)}
+            return squad.answers(golds, found)
+        # The best threshold is found from the answers without a threshold.
+        best = {e.id: p["answers"][0] for e, p in zip(examples, predictions, strict=True)}
+        odds = {e.id: p["null_score"] for e, p in zip(examples, predictions, strict=True)}
+        return squad.answers(golds, best, odds, self.threshold)
+
+    def perfect(self, example: Any) -> Prediction:
+        text = example.answers[0][0] if example.answers else ""
+        return {"answer": text, "answers": [text], "null_score": 0.0}
+
+    def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
+        share = 100.0 * sum(not found for found in golds) / len(golds)
+        never = Baseline(share, "never an answer")
+        return {"exact_match": never, "f1": never} if share else {}
+
+    def settled(
+        self, examples: Sequence[Any], predictions: list[Prediction], measures: Measures
+    ) -> tuple[Self, dict[str, Any]]:
+        if not self.unanswerable:
+            return self, {}
+        odds = [p["null_score"] for p in predictions]
+        threshold = squad.off_the_edge(measures["best_f1_thresh"], odds)
+        return dataclasses.replace(self, threshold=threshold), {"threshold": threshold}
+
+    def with_results(self, results: Mapping[str, Any]) -> Self:
+        if "threshold" not in results:
+            return self
+        return dataclasses.replace(self, threshold=results["threshold"])
+
+    @property
+    def example_settings(self) -> dict[str, Any]:
+        threshold = self.threshold if self.unanswerable else None
+        return {"longest": self.max_answer, "threshold": threshold}
+
+    def soft_outputs(
+        self, encoded: EncodedExamples, outputs: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        """Return logits `[N]` of all positions of all windows."""
+        found = {}
+        for end in _ENDS:
+            rows = zip(outputs[f"{end}_logits"], encoded.sizes, strict=True)
+            found[f"soft_{end}_logits"] = np.concatenate([row[:size] for row, size in rows])
+        return found
+
+    def soft_columns(
+        self, encoded: EncodedExamples, soft: Mapping[str, np.ndarray], labelled: int
+    ) -> tuple[Columns, dict[str, np.ndarray]]:
+        ends = np.cumsum(encoded.sizes)[:-1]
+        columns = {name: np.split(values, ends) for name, values in soft.items()}
+        return columns, soft_weights(encoded, labelled)
+
+    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
+        golds, found = [text for text, _ in example.answers], prediction["answer"]
+        exact, f1 = squad.question_scores(golds, found, self.unanswerable or not golds)
+        return {
+            "id": example.id,
+            "question": example.question,
+            "context": example.context,
+            "answers": golds,
+            "predicted": found,
+            "score": prediction["score"],
+            "exact_match": exact,
+            "f1": f1,
+        }
+
+    worst_first: ClassVar[str] = "no word is right and the score is highest"
+    error_columns: ClassVar[tuple[str, ...]] = (
+        "question", "gold", "predicted", "score", "context",
+    )  # fmt: skip
+
+    def chart(self, rows: Sequence[report.Row]) -> report.Chart:
+        # The gold answer of a question is the first, as annotators differ in length.
+        gold = [row["answers"][0] if row["answers"] else "" for row in rows]
+        return report.Lengths(gold, [row["predicted"] for row in rows])
+
+    def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
+        groups = collections.defaultdict(list)
+        for row in rows:
+            groups[question_word(row["question"])].append(row)
+        by_word = [
+            [word, str(len(group)), *(f"{_percent(group, m):.2f}" for m in ("exact_match", "f1"))]
+            for word, group in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+        ]
+        empty = [
+            sum(not row["answers"] for row in rows),
+            sum(not row["predicted"] for row in rows),
+            sum(not row["answers"] and not row["predicted"] for row in rows),
+        ]
+        none = ["in the data", "predicted", "of them rightly"]
+        return [
+            report.Table("By question word", ["word", "questions", "EM", "F1"], by_word),
+            report.Table("Questions without an answer", none, [list(map(str, empty))]),
+        ]
+
+    def is_wrong(self, row: report.Row) -> bool:
+        return row["f1"] == 0.0
+
+    def badness(self, row: report.Row) -> float:
+        return row["score"]
+
+    def error_cells(self, row: report.Row) -> list[report.Cell]:
+        golds, guess = list(dict.fromkeys(row["answers"])) or ["(no answer)"], row["predicted"]
+        return [
+            [(report.short(row["question"]), None)],
+            [("\n".join(golds), "right")],
+            [(guess or "(no answer)", "wrong")],
+            [(f"{row['score']:.2f}", None)],
+            report.marked(row["context"], row["answers"], guess),
+        ]
+
+
+def _percent(rows: Sequence[report.Row], measure: str) -> float:
+    return 100 * sum(row[measure] for row in rows) / len(rows)
+
+
+def question_word(question: str) -> str:
+    """Return the first question word of a question in lower case, or "other"."""
+    words = (word.strip("\"'“”‘’¿(,.?!:;-") for word in question.lower().split())
+    words = (word.removesuffix("'s").removesuffix("’s") for word in words)
+    return next((word for word in words if word in QUESTION_WORDS), "other")
+
+
+def _answer_words(encoded: EncodedExamples, number: int, example: Any) -> tuple[int, int] | None:
+    """Return the first and the last word of the first answer, or None."""
+    if not example.answers:
+        return None
+    text, start = example.answers[0]
+    start = len(example.context[:start].encode())
+    end = start + len(text.encode())
+    first, last = encoded.splits[number : number + 2]
+    begin = first + np.searchsorted(encoded.ends[first:last], start, "right")
+    finish = first + np.searchsorted(encoded.starts[first:last], end, "left") - 1
+    return (begin, finish) if first <= begin <= finish < last else None
+
+
+def span_candidates(
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    windows: Mapping[str, tf.Tensor],
+    max_answer: int,
+) -> Tensors:
+    """Return the best spans of each window and the score of "no answer".
+
+    `score(i, j) = start_i + end_j` for `i <= j < i + max_answer`, i the first piece of a word
+    in the window where it has most context, j the last piece of a word (BERT, section 4.2;
+    `run_squad.py`). All such
+    spans are compared.
+
+    Args:
+        start_logits, end_logits: float32 `[N, T]`.
+        windows: dict of `token_word`, `is_best` `[N, T]` and `null_positions` `[N]`, see
+            `pack_windows`.
+        max_answer: longest span in pieces.
+
+    Returns:
+        dict of `scores`, `starts` and `ends` (words) `[N, K]`, and `null` `[N]`,
+        `start_0 + end_0` at the null position.
+    """
+    word = windows["token_word"]
+    length = tf.shape(word)[1]
+    first = word != tf.pad(word[:, :-1], [[0, 0], [1, 0]], constant_values=-1)
+    last = word != tf.pad(word[:, 1:], [[0, 0], [0, 1]], constant_values=-1)
+    starts = tf.where((word >= 0) & first & windows["is_best"], start_logits, _NEVER)
+    ends = tf.pad(
+        tf.where((word >= 0) & last, end_logits, _NEVER),
+        [[0, 0], [0, max_answer - 1]],
+        constant_values=_NEVER,
+    )
+    sums = [starts + ends[:, later : later + length] for later in range(max_answer)]
+    scores = tf.reshape(tf.stack(sums, 2), [-1, length * max_answer])  # [N, T*A]
+    best = tf.math.top_k(scores, tf.minimum(_BEST, length * max_answer))
+    i = best.indices // max_answer
+    j = tf.minimum(i + best.indices % max_answer, length - 1)
+    null = windows["null_positions"][:, None]
+    null = tf.gather(start_logits, null, batch_dims=1) + tf.gather(end_logits, null, batch_dims=1)
+    return {
+        "scores": best.values,
+        "starts": tf.gather(word, i, batch_dims=1),
+        "ends": tf.gather(word, j, batch_dims=1),
+        "null": null[:, 0],
+    }
+
+
+def best_spans(
+    candidates: Mapping[str, tf.Tensor], window_row: tf.Tensor, rows: int | tf.Tensor
+) -> Tensors:
+    """Return the best spans of each question over all of its windows.
+
+    Args:
+        candidates: from `span_candidates`, over N windows.
+        window_row: int32 `[N]`, ascending, the question of a window.
+        rows: B, the number of questions.
+
+    Returns:
+        dict of `scores` (below `-1e8`: no span), `starts` and `ends` `[B, K]`, the best first, and
+        `null` `[B]`, the minimum over the windows.
+    """
+
+    def together(x: tf.Tensor, default: float) -> tf.Tensor:
+        parts = tf.RaggedTensor.from_value_rowids(x, window_row, rows).to_tensor(default)
+        return tf.reshape(parts, [rows, -1])  # [B, W*K]
+
+    scores = together(candidates["scores"], 2 * _NEVER)
+    scores = tf.pad(scores, [[0, 0], [0, _BEST]], constant_values=2 * _NEVER)
+    best = tf.math.top_k(scores, _BEST)
+    found = {"scores": best.values}
+    for name in ("starts", "ends"):
+        words = tf.pad(together(candidates[name], -1), [[0, 0], [0, _BEST]], constant_values=-1)
+        found[name] = tf.gather(words, best.indices, batch_dims=1)
+    found["null"] = tf.math.unsorted_segment_min(candidates["null"], window_row, rows)
+    return found
+
+
+def answers(
+    spans: Mapping[str, tf.Tensor],
+    contexts: tf.Tensor,
+    starts: tf.Tensor,
+    ends: tf.Tensor,
+    unanswerable: bool = False,
+    threshold: float | tf.Tensor = 0.0,
+) -> Tensors:
+    """Return the spans as text of the contexts.
+
+    Args:
+        spans: from `best_spans`.
+        contexts: strings `[B]`.
+        starts, ends: int64 `[W]`, where the words begin and end, see `Answer.encode`.
+        unanswerable: compare "no answer" with the spans.
+        threshold: see `Answer`.
+
+    Returns:
+        dict of `answer` `[B]`, "" for none, its `score` `[B]`, a softmax over the scores of the
+        best spans (and none), `start` and `end` `[B]`, int64, in bytes of the context;
+        `null_score` `[B]`, `null - best`; and all best, `answers` and `scores` `[B, K]`.
+    """
+    real = spans["scores"] > _NEVER / 10
+    padded_starts, padded_ends = (tf.concat([x, [0]], 0) for x in (starts, ends))
+    start = tf.where(real, tf.gather(padded_starts, tf.where(real, spans["starts"], 0)), 0)
+    end = tf.where(real, tf.gather(padded_ends, tf.where(real, spans["ends"], 0)), 0)
+    texts = tf.strings.substr(
+        tf.repeat(contexts[:, None], tf.shape(start)[1], 1), start, end - start
+    )  # [B, K]
+    null_score = spans["null"] - spans["scores"][:, 0]
+    logits = tf.where(real, spans["scores"], _NEVER)
+    if unanswerable:
+        logits = tf.concat([logits, spans["null"][:, None]], 1)
+    probabilities = tf.where(
+        tf.reduce_any(logits > _NEVER / 10, 1, keepdims=True), tf.nn.softmax(logits), 0.0
+    )
+    scores = probabilities[:, : tf.shape(texts)[1]] * tf.cast(real, "float32")
+    answer, score = texts[:, 0], scores[:, 0]
+    none = ~real[:, 0]
+    if unanswerable:
+        none |= null_score > threshold
+        score = tf.where(none, probabilities[:, -1], score)
+    return {
+        "answer": tf.where(none, "", answer),
+        "score": score,
+        "start": tf.where(none, tf.zeros_like(start[:, 0]), start[:, 0]),
+        "end": tf.where(none, tf.zeros_like(end[:, 0]), end[:, 0]),
+        "null_score": null_score,
+        "answers": texts,
+        "scores": scores,
+    }

@@ -1,0 +1,161 @@
+"""Which of several texts goes on from a text."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.settings.choose import ChooseSettings
+from tfnlp.tasks import report
+from tfnlp.tasks.baselines import Baseline, commonest
+from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
+from tfnlp.tasks.task import Measures, Prediction, Tensors, strings
+from tfnlp.tasks.texts import SegmentTask
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Choose(SegmentTask):
+    """Which of several texts goes on from a text.
+
+    Args:
+        choices: how many there are of an example.
+    """
+
+    name: ClassVar[str] = "choose"
+    Settings: ClassVar[type] = ChooseSettings
+    output: ClassVar[str] = "choice"
+    does: ClassVar[str] = "choose the text that goes on from another"
+    pipeline: ClassVar[str] = "multiple-choice"
+    pairs: ClassVar[bool] = True
+    main_measure: ClassVar[str] = "accuracy"
+
+    choices: int = 0
+
+    def check(self) -> None:
+        if self.choices < 2:
+            raise ValueError(f"choices={self.choices} must be at least 2")
+
+    @classmethod
+    def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
+        return cls(choices=len(examples[0].choices), max_length=values["max_length"])
+
+    @classmethod
+    def of_checkpoint(cls, labels: Sequence[str], positions: int) -> Self:
+        return cls(choices=2, max_length=min(512, positions))  # until rows say how many there are
+
+    @property
+    def sequences(self) -> int:
+        return self.choices
+
+    @property
+    def count_of_texts(self) -> int:
+        return 1 + self.choices
+
+    @property
+    def takes(self) -> str:
+        return f"a text and {self.choices} choices"
+
+    def example_of(self, texts: Sequence[str], number: int) -> TaskExample:
+        return TaskExample((texts[0],), None, tuple(texts[1:]))
+
+    def suited_to(self, texts: int) -> Self:
+        return dataclasses.replace(self, choices=texts - 1) if texts > 2 else self
+
+    def misfit(self, example: Any) -> str:
+        if len(example.choices) == self.choices:
+            return ""
+        return (
+            f"has {len(example.choices)} choices, the first one {self.choices}; expected as many "
+            "in all"
+        )
+
+    def some_label(self, example: Any) -> Any:
+        return dataclasses.replace(example, label=0)
+
+    def inputs_of(self, examples: Sequence[Any], first: int = 0) -> dict[str, Any]:
+        (text,) = self._texts(examples, 1, self.choices, first)
+        return {"text": text, "choices": tf.constant([e.choices for e in examples])}
+
+    @property
+    def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
+        choices = tf.TensorSpec([None, self.choices], "string", name="choices")
+        return {"serving_default": {"text": strings("text"), "choices": choices}}
+
+    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+        choices = tf.reshape(inputs["choices"], [-1])
+        (first, second), _, words = reader.read([inputs["text"], choices])
+        rows = tf.repeat(tf.range(first.nrows()), self.choices)
+        flat = packed(reader, [tf.gather(first, rows), second], self.max_length)  # [N*C, ...]
+        found = tf.nest.map_structure(
+            lambda x: tf.reshape(x, tf.concat([[-1, self.choices], tf.shape(x)[1:]], 0)), flat
+        )
+        return {**found, "words": words}
+
+    def targets(
+        self, encoded: EncodedExamples, examples: Sequence[Any]
+    ) -> tuple[Columns, dict[str, np.ndarray]]:
+        return {}, {"labels": np.array(self.golds(examples), np.int32)}
+
+    def decoded(self, outputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """Return the `choice`, int32 `[B]`, and `probabilities` `[B, C]` of `choice_logits`."""
+        probabilities = tf.nn.softmax(outputs["choice_logits"])
+        best = tf.argmax(probabilities, -1, output_type="int32")
+        return {"choice": best, "probabilities": probabilities}
+
+    def shown(self, example: Any, prediction: Prediction) -> str:
+        chosen = prediction["choice"]
+        share = prediction["probabilities"][chosen]
+        return f"{chosen} {share:.3f}  {example.segments[0]} {example.choices[chosen]}"
+
+    def measures(self, examples: Sequence[Any], predictions: Sequence[Prediction]) -> Measures:
+        """Return accuracy."""
+        right = [p["choice"] == e.label for e, p in zip(examples, predictions, strict=True)]
+        return {"accuracy": sum(right) / len(right)}
+
+    def perfect(self, example: Any) -> Prediction:
+        return {"choice": example.label}
+
+    def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
+        choice = collections.Counter(golds).most_common(1)[0][0] + 1
+        found = dataclasses.replace(commonest(golds), guess=f"always choice {choice}")
+        return {"accuracy": found}
+
+    @property
+    def example_settings(self) -> dict[str, Any]:
+        return {"choices": self.choices}
+
+    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
+        return {
+            "text": list(example.segments),
+            "label": example.label,
+            "choices": list(example.choices),
+            "predicted": prediction["choice"],
+            "probabilities": prediction["probabilities"],
+        }
+
+    worst_first: ClassVar[str] = "the gold choice was least probable"
+    error_columns: ClassVar[tuple[str, ...]] = ("text", "choices, with their probability")
+
+    def chart(self, rows: Sequence[report.Row]) -> report.Chart:
+        right, wrong = (
+            [-self.badness(row) for row in rows if self.is_wrong(row) is bad]
+            for bad in (False, True)
+        )
+        return report.Sureness(right, wrong)
+
+    def badness(self, row: report.Row) -> float:
+        return -row["probabilities"][row["label"]]
+
+    def error_cells(self, row: report.Row) -> list[report.Cell]:
+        cell: report.Cell = []
+        for index, choice in enumerate(row["choices"]):
+            mark = {row["label"]: "right", row["predicted"]: "wrong"}.get(index)
+            cell += [(f"{row['probabilities'][index]:.3f}  ", None), (report.short(choice), mark)]
+            cell.append(("\n", None))
+        return [report.texts_cell(row["text"]), cell[:-1]]

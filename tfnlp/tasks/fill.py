@@ -1,0 +1,17 @@
+"""Masked words: goes on with a BERT's masked language model on other text."""
+
+from typing import ClassVar
+
+from tfnlp.settings.fill import FillSettings
+from tfnlp.tasks.task import Task
+
+
+class Fill(Task):
+    """Masked words: goes on with a masked language model. Its run is a pretraining run."""
+
+    name: ClassVar[str] = "fill"
+    Settings: ClassVar[type] = FillSettings
+    hint: ClassVar[str] = (
+        "fill in masked words with it: tfnlp predict bert --model {folder} 'A [MASK] ...'\n"
+        "one SavedModel of it: tfnlp export --model {folder} --output DIR --fill"
+    )

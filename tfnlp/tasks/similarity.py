@@ -1,0 +1,158 @@
+"""A number for a text or a pair of texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import tensorflow as tf
+from scipy import stats
+
+from tfnlp.settings.similarity import SimilaritySettings
+from tfnlp.tasks import report
+from tfnlp.tasks.baselines import Baseline
+from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
+from tfnlp.tasks.task import Measures, Prediction, Tensors, soft_weights
+from tfnlp.tasks.texts import TextTask
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Similarity(TextTask):
+    """A number for a pair of texts, or for a text.
+
+    Args:
+        mean, deviation: of the training data's scores; the model's score is
+            `(score - mean) / deviation`.
+        both_orders: read a pair in both orders and add the vectors (Radford et al. 2018,
+            section 3.3): which text comes first means nothing.
+    """
+
+    name: ClassVar[str] = "similarity"
+    Settings: ClassVar[type] = SimilaritySettings
+    output: ClassVar[str] = "score"
+    does: ClassVar[str] = "say how similar two texts are"
+    pipeline: ClassVar[str] = "text-classification"
+    main_measure: ClassVar[str] = "pearson"
+
+    both_orders: bool = False
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    def check(self) -> None:
+        super().check()
+        if self.both_orders and self.texts != 2:
+            raise ValueError(f"texts={self.texts} must be 2 with both_orders")
+
+    @classmethod
+    def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
+        scores, texts = [e.label for e in examples], len(examples[0].segments)
+        mean = sum(scores) / len(scores)
+        deviation = math.sqrt(sum((s - mean) ** 2 for s in scores) / len(scores))
+        return cls(
+            texts=texts,
+            mean=mean,
+            deviation=deviation or 1.0,
+            both_orders=values["both_orders"] and values["whole"] and texts == 2,
+            max_length=values["max_length"],
+        )
+
+    @classmethod
+    def of_checkpoint(cls, labels: Sequence[str], positions: int) -> Self:
+        return cls(texts=2, max_length=min(512, positions))
+
+    def rescaled(self) -> Self:
+        return dataclasses.replace(self, mean=0.0, deviation=1.0)
+
+    @property
+    def sequences(self) -> int:
+        return 2 if self.both_orders else 1
+
+    @property
+    def takes(self) -> str:
+        return "two texts"
+
+    def some_label(self, example: Any) -> Any:
+        return dataclasses.replace(example, label=self.mean)
+
+    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+        if not self.both_orders:
+            return super().encode(reader, inputs, whole)
+        segments, _, words = reader.read([inputs[name] for name in self._names])
+        ways = (packed(reader, order, self.max_length) for order in (segments, segments[::-1]))
+        return {**tf.nest.map_structure(lambda *way: tf.stack(way, 1), *ways), "words": words}
+
+    def targets(
+        self, encoded: EncodedExamples, examples: Sequence[Any]
+    ) -> tuple[Columns, dict[str, np.ndarray]]:
+        scores = np.array(self.golds(examples))
+        return {}, {"labels": ((scores - self.mean) / self.deviation).astype(np.float32)}
+
+    def decoded(self, outputs: Mapping[str, tf.Tensor]) -> Tensors:
+        """Return the `score` `[B]` in the units of the training data."""
+        return {"score": tf.convert_to_tensor(outputs["score"]) * self.deviation + self.mean}
+
+    def shown(self, example: Any, prediction: Prediction) -> str:
+        return f"{prediction['score']:.3f}  {' | '.join(example.segments)}"
+
+    def measures(self, examples: Sequence[Any], predictions: Sequence[Prediction]) -> Measures:
+        """Return pearson, spearman and mse."""
+        return regression(self.golds(examples), [p["score"] for p in predictions])
+
+    def perfect(self, example: Any) -> Prediction:
+        return {"score": example.label}
+
+    def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
+        mean = sum(map(float, golds)) / len(golds)
+        error = sum((float(gold) - mean) ** 2 for gold in golds) / len(golds)
+        return {"mse": Baseline(error, f"always the mean {mean:.4g}")}
+
+    def soft_outputs(
+        self, encoded: EncodedExamples, outputs: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        """Return scores `[E]` as they are in the data."""
+        scores = outputs["score"] * np.float32(self.deviation) + np.float32(self.mean)
+        return {"soft_scores": scores}
+
+    def soft_columns(
+        self, encoded: EncodedExamples, soft: Mapping[str, np.ndarray], labelled: int
+    ) -> tuple[Columns, dict[str, np.ndarray]]:
+        scores = ((soft["soft_scores"] - self.mean) / self.deviation).astype(np.float32)
+        return {}, {**soft_weights(encoded, labelled), "soft_scores": scores}
+
+    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
+        return {**super().report_row(example, prediction), "predicted": prediction["score"]}
+
+    worst_first: ClassVar[str] = "the difference is largest"
+    error_columns: ClassVar[tuple[str, ...]] = ("gold", "predicted", "difference", "text")
+
+    def chart(self, rows: Sequence[report.Row]) -> report.Chart:
+        return report.Scatter(*([row[name] for row in rows] for name in ("label", "predicted")))
+
+    def badness(self, row: report.Row) -> float:
+        return abs(row["predicted"] - row["label"])
+
+    def error_cells(self, row: report.Row) -> list[report.Cell]:
+        return [
+            [(f"{row['label']:.2f}", "right")],
+            [(f"{row['predicted']:.2f}", "wrong")],
+            [(f"{row['predicted'] - row['label']:+.2f}", None)],
+            report.texts_cell(row["text"]),
+        ]
+
+
+def regression(scores: Iterable[float], predicted: Iterable[float]) -> Measures:
+    """Return Pearson and Spearman correlation and the mean squared error.
+
+    A correlation is 0 where it is undefined, because all scores or all predictions are equal.
+    """
+    scores = np.asarray(list(scores), np.float64)
+    predicted = np.asarray(list(predicted), np.float64)
+    defined = bool(np.ptp(scores) and np.ptp(predicted))
+    return {
+        "pearson": float(stats.pearsonr(scores, predicted)[0]) if defined else 0.0,
+        "spearman": float(stats.spearmanr(scores, predicted)[0]) if defined else 0.0,
+        "mse": float(np.mean((scores - predicted) ** 2)),
+    }

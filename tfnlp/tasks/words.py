@@ -1,0 +1,418 @@
+"""What the tasks of words share: sentences in windows, a tag for each word, a CRF over them."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, as_bio, is_bio, scheme_of
+from tfnlp.layers import CRF
+from tfnlp.layers.kernels.chain import Chain, best_path, marginals
+from tfnlp.tasks import report
+from tfnlp.tasks.baselines import Baseline, commonest
+from tfnlp.tasks.entities import type_scores
+from tfnlp.tasks.sequences import WINDOW, Columns, Encoded, EncodedExamples, padded, window_parts
+from tfnlp.tasks.task import HeadTask, Prediction, Tensors, rows_of, strings
+
+_NEVER = -1e9  # of a tag that may not follow
+_WINDOWS = 256  # windows, and sentences, that are decoded at a time
+# Factors of the learning rate of a CRF's scores. Adam moves a weight by about the rate in a step:
+# those of encoders, 3e-5 to 3e-4, would leave the scores near 0.
+_CRF_RATES = {True: 100.0, False: 10.0}  # of a whole encoder: True; of a network on features: False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WordTask(HeadTask):
+    """A tag for each word of a sentence, which is read in windows.
+
+    Args:
+        labels: names of the tags, in the order of the model's outputs.
+        stride: pieces from one window to the next.
+        crf: the rate of a CRF over the tags, see `tfnlp.layers.CRF`; 0: each tag on its own.
+    """
+
+    output: ClassVar[str] = "tag"
+    pipeline: ClassVar[str] = "token-classification"
+    label: ClassVar[str] = "tags"
+
+    labels: tuple[str, ...] = ()
+    stride: int = 64
+    crf: float = 0.0
+
+    def check(self) -> None:
+        if len(self.labels) < 2:
+            raise ValueError(
+                f"labels={self.labels!r} must be two or more; give examples of different labels"
+            )
+        if self.stride < 1:
+            raise ValueError(f"stride={self.stride} must be at least 1")
+        if not self.crf >= 0:
+            raise ValueError(f"crf={self.crf} must be 0, or a rate above it")
+
+    @classmethod
+    def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
+        return cls(
+            labels=tuple(sorted({tag for e in examples for tag in e.tags})),
+            stride=settings.stride,
+            crf=_CRF_RATES[values["whole"]] if settings.crf else 0.0,
+            max_length=values["max_length"],
+        )
+
+    @classmethod
+    def of_checkpoint(cls, labels: Sequence[str], positions: int) -> Self:
+        return cls(labels=tuple(labels), stride=128, max_length=min(512, positions))
+
+    def some_label(self, example: Any) -> Any:
+        return dataclasses.replace(example, tags=(None,) * len(example.words))
+
+    def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
+        yield example.words
+
+    @classmethod
+    def label_counts(cls, examples: Sequence[Any]) -> collections.Counter:
+        return collections.Counter(tag for example in examples for tag in example.tags)
+
+    @property
+    def only_module(self) -> str:
+        return "a CRF over its tags" if self.crf else ""
+
+    @property
+    def head(self) -> dict[str, Any]:
+        return {**super().head, **({"crf": self.crf} if self.crf else {})}
+
+    def inputs_of(self, examples: Sequence[Any], first: int = 0) -> dict[str, Any]:
+        words = [list(e.words) for e in examples]
+        return {"words": tf.ragged.constant(words, dtype="string", ragged_rank=1)}
+
+    @property
+    def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
+        lengths = tf.TensorSpec([None], "int32", name="sequence_len")
+        return {
+            "serving_default": {"text": strings("text")},
+            "tokens": {"tokens": strings("tokens", 2), "sequence_len": lengths},
+        }
+
+    def words_in(self, inputs: Mapping[str, Any]) -> tf.RaggedTensor:
+        """Return the words of the inputs, strings ragged `[B, (W)]`: texts are split at spaces."""
+        if "words" in inputs:
+            return inputs["words"]
+        if "text" in inputs:
+            words = tf.strings.split(inputs["text"])
+        else:
+            width = tf.shape(inputs["tokens"])[1]
+            lengths = tf.clip_by_value(inputs["sequence_len"], 0, width)
+            words = tf.RaggedTensor.from_tensor(inputs["tokens"], lengths)
+        return words.with_row_splits_dtype(tf.int64)
+
+    def read(self, reader: Any, words: tf.RaggedTensor) -> tuple[tf.RaggedTensor, Any]:
+        """Return the pieces of words as if joined by spaces, and the words that ELMo numbers."""
+        places = tf.ragged.range(words.row_lengths())  # a space precedes every word but the first
+        after_space = places.with_values(places.values > 0)
+        _, pieces, numbered = reader.read([], words, after_space)
+        return pieces, numbered
+
+    def targets(
+        self, encoded: EncodedExamples, examples: Sequence[Any]
+    ) -> tuple[Columns, dict[str, np.ndarray]]:
+        index = {label: i for i, label in enumerate(self.labels)}
+        tags = np.array([index.get(tag, -1) for e in examples for tag in e.tags] + [-1], np.int32)
+        labels, weights = [], []
+        columns = (encoded.windows[name] for name in WINDOW)
+        for word, head, best in zip(*columns, strict=True):
+            found = np.where(head & best, tags[word], -1)
+            labels.append(np.maximum(found, 0))
+            weights.append((found >= 0).astype(np.float32))
+        return {"labels": labels, "weights": weights}, {}
+
+    def decode(
+        self,
+        outputs: Mapping[str, tf.Tensor],
+        encoded: Encoded,
+        inputs: Mapping[str, Any],
+        crf: CRF | None,
+    ) -> Tensors:
+        """Return `tags`, `probabilities` and `tokens`, "" and 0 at padding: `[B, T]` each."""
+        words = self.words_in(inputs)
+        logits = word_logits(outputs["tag_logits"], encoded, tf.size(words.values))
+        found = decode_tags(logits, words.row_splits, self.labels, crf)
+        found["tokens"] = words.to_tensor("")
+        if "tokens" in inputs:  # as wide as the input
+            more = [[0, 0], [0, tf.shape(inputs["tokens"])[1] - tf.shape(found["tags"])[1]]]
+            padding = {tf.string: "", tf.float32: 0.0}
+            found = {n: tf.pad(x, more, constant_values=padding[x.dtype]) for n, x in found.items()}
+        return found
+
+    def predictions(
+        self,
+        outputs: Mapping[str, Any],
+        encoded: EncodedExamples,
+        examples: Sequence[Any],
+        crf: CRF | None,
+    ) -> list[Prediction]:
+        logits = np.zeros((int(encoded.splits[-1]), len(self.labels)), np.float32)  # [W, K]
+        for part, windows in window_parts(encoded, _WINDOWS):
+            width = windows["token_word"].shape[1]
+            tag_logits = padded(outputs["tag_logits"][part], width)  # [N, T, K]
+            logits += word_logits(tag_logits, windows, len(logits)).numpy()
+        found = []
+        for first in range(0, len(examples), _WINDOWS):
+            splits = encoded.splits[first : first + _WINDOWS + 1]
+            some = logits[splits[0] : splits[-1]]
+            rows = rows_of(decode_tags(some, splits - splits[0], self.labels, crf))
+            for row, words in zip(rows, np.diff(splits), strict=True):
+                found.append({name: values[:words] for name, values in row.items()})
+        return found
+
+    def shown(self, example: Any, prediction: Prediction) -> str:
+        pairs = zip(example.words, prediction["tags"], strict=True)
+        return " ".join(f"{word}/{tag}" for word, tag in pairs)
+
+    def predicted_tags(self, predictions: Sequence[Prediction]) -> list[Sequence[str]]:
+        """Return predicted tags, those that mark entities in BIO.
+
+        A model of another library may have learnt another scheme.
+        """
+        marks = scheme_of(self.labels) is not None
+        return [as_bio(p["tags"]) if marks else p["tags"] for p in predictions]
+
+    def perfect(self, example: Any) -> Prediction:
+        return {"tags": list(example.tags)}
+
+    def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
+        return {"accuracy": commonest([tag for tags in golds for tag in tags])}
+
+    def soft_outputs(
+        self, encoded: EncodedExamples, outputs: Mapping[str, Any]
+    ) -> dict[str, np.ndarray]:
+        """Return logits `[W, K]` of all words, zeros of one that is not read."""
+        logits = np.zeros((int(encoded.splits[-1]), len(self.labels)), np.float32)
+        columns = (outputs["tag_logits"], encoded.windows["token_word"], encoded.chosen)
+        for window, words, chosen in zip(*columns, strict=True):
+            logits[words[chosen]] = window[: len(words)][chosen]
+        return {"soft_logits": logits}
+
+    def soft_columns(
+        self, encoded: EncodedExamples, soft: Mapping[str, np.ndarray], labelled: int
+    ) -> tuple[Columns, dict[str, np.ndarray]]:
+        """Return columns; examples without labels have tags that are not learnt."""
+        logits = soft["soft_logits"]
+        columns: Columns = {"soft_logits": [], "soft_weights": []}
+        for words, chosen in zip(encoded.windows["token_word"], encoded.chosen, strict=True):
+            of_pieces = np.where(chosen[:, None], logits[words], 0)  # [n, K]
+            columns["soft_logits"].append(of_pieces.T)  # [K, n]
+            columns["soft_weights"].append(of_pieces.any(1).astype(np.float32))
+        return columns, {}
+
+    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
+        tags = {"tags": list(example.tags), "predicted": prediction["tags"]}
+        return {"words": list(example.words), **tags}
+
+    worst_first: ClassVar[str] = "most words are wrong"
+    error_columns: ClassVar[tuple[str, ...]] = (
+        "wrong", "sentence, with predicted and gold tag of the wrong words",
+    )  # fmt: skip
+
+    def chart(self, rows: Sequence[report.Row]) -> report.Chart:
+        return report.Confusion(*_classes(rows), () if is_bio(self.labels) else self.labels)
+
+    def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
+        if not is_bio(tag for row in rows for tag in row["tags"]):
+            return [report.by_class(*_classes(rows), self.labels)]
+        scores = type_scores([row["tags"] for row in rows], [row["predicted"] for row in rows])
+        scores = sorted(scores.items(), key=lambda item: (-item[1]["gold"], item[0]))
+        cells = [
+            [kind, *(f"{s[name]:.3f}" for name in ("precision", "recall", "f1")),
+             *(str(s[name]) for name in ("gold", "predicted"))]
+            for kind, s in scores[: report.SHOWN]
+        ]  # fmt: skip
+        head = ["type", "precision", "recall", "F1", "in the data", "predicted"]
+        return [report.Table("By type of entity", head, cells)]
+
+    def is_wrong(self, row: report.Row) -> bool:
+        return self.badness(row) > 0
+
+    def badness(self, row: report.Row) -> float:
+        return sum(a != b for a, b in zip(row["tags"], row["predicted"], strict=True))
+
+    def error_cells(self, row: report.Row) -> list[report.Cell]:
+        cell: report.Cell = []
+        columns = (row["words"], row["tags"], row["predicted"])
+        for word, gold, guess in zip(*columns, strict=True):
+            if gold == guess:
+                cell.append((f"{word} ", None))
+            else:
+                space = (" ", None)
+                cell += [(word, "wrong"), space, (guess, "guess"), space, (gold, "gold"), space]
+        return [[(f"{self.badness(row)} of {len(row['words'])}", None)], cell]
+
+    def files(self, crf: CRF | None) -> dict[str, Any]:
+        return {"transitions.json": transitions_of(self.labels, crf)}
+
+
+def _classes(rows: Sequence[report.Row]) -> tuple[list[str], list[str]]:
+    """Return gold and predicted classes of words; that of a word in an entity is its type."""
+    tags, predicted = ([tag for row in rows for tag in row[n]] for n in ("tags", "predicted"))
+    if is_bio(tags):
+        tags, predicted = ([_type(tag) for tag in column] for column in (tags, predicted))
+    return tags, predicted
+
+
+def _type(tag: str) -> str:
+    return tag[2:] if tag.startswith(("B-", "I-")) else tag
+
+
+def transitions_of(labels: Sequence[str], crf: CRF | None) -> dict[str, list]:
+    """Return the scores of sequences of tags besides the logits, for Viterbi's algorithm.
+
+    `transitions` `[K, K]`, from a tag to the next, `start` `[K]` and `end` `[K]` are those of a
+    CRF, else 0; and -1e9 for what may not follow or begin.
+    """
+    allowed, begins = bio_transitions(labels)
+    transitions, start, end = 0.0, 0.0, np.zeros(len(begins))
+    if crf is not None:
+        transitions, start, end = (np.asarray(x, "float64") for x in crf.scores())
+    return {
+        "transitions": np.where(allowed, transitions, _NEVER).tolist(),
+        "start": np.where(begins, start, _NEVER).tolist(),
+        "end": end.tolist(),
+    }
+
+
+def word_logits(
+    tag_logits: tf.Tensor, windows: Mapping[str, tf.Tensor], count: int | tf.Tensor
+) -> tf.Tensor:
+    """Return the logits of each word: those of its head piece where that has most context.
+
+    Args:
+        tag_logits: float32 `[N, T, K]`.
+        windows: dict of `token_word`, `is_head` and `is_best` `[N, T]`, see `pack_windows`.
+        count: W, the number of words.
+
+    Returns:
+        float32 `[W, K]`.
+    """
+    chosen = tf.where(windows["is_head"] & windows["is_best"])  # [W, 2]
+    words = tf.gather_nd(windows["token_word"], chosen)
+    logits = tf.gather_nd(tag_logits, chosen)  # [W, K]
+    shape = tf.stack([tf.cast(count, "int32"), tf.shape(tag_logits)[2]])
+    return tf.scatter_nd(words[:, None], logits, shape)
+
+
+def bio_transitions(labels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return which tag may follow which, `[K, K]`, and which may begin, `[K]`, numpy booleans.
+
+    In BIO tags "I-X" follows only "B-X" or "I-X". With any other tags everything is allowed, also
+    if there is an "I-X" without "B-X", as a model of another library has that learnt from IOB1.
+    """
+    allowed = np.ones((len(labels), len(labels)), bool)
+    begins = np.ones(len(labels), bool)
+    if is_bio(labels) and all(f"B-{label[2:]}" in labels for label in labels if label[:2] == "I-"):
+        for j, label in enumerate(labels):
+            if label.startswith("I-"):
+                begins[j] = False
+                allowed[:, j] = [before != OUTSIDE and before[2:] == label[2:] for before in labels]
+    return allowed, begins
+
+
+def best_tags(
+    logits: tf.Tensor, lengths: tf.Tensor, labels: Sequence[str], crf: CRF | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the most probable sequence of tags that is allowed (Viterbi).
+
+    Args:
+        logits: float32 `[B, W, K]`.
+        lengths: int32 `[B]`, words of a row.
+        labels: the K tags, see `bio_transitions`.
+        crf: whose emissions the logits are; None: each word's tag has the odds of a softmax.
+
+    Returns:
+        `(tags, probabilities)`: int32 `[B, W]`, without meaning at padding, and float32 `[B, W]`:
+        without a CRF the softmax at each word alone, with one the share of the tag among all
+        allowed sequences (0 at padding).
+    """
+    allowed, begins = bio_transitions(labels)
+    if crf is None:
+        scores = tf.nn.log_softmax(logits)
+        if allowed.all():
+            tags = tf.argmax(scores, -1, output_type="int32")
+        else:
+            zeros = np.zeros(len(labels), np.float32)
+            moves = np.zeros_like(allowed, np.float32)
+            tags = _in_backend(_best, scores, lengths, moves, zeros, zeros, allowed, begins)
+        return tags, tf.exp(tf.gather(scores, tags, batch_dims=2))
+    chain = (logits, lengths, *crf.scores(), allowed, begins)
+    tags, odds = _in_backend(_best, *chain), _in_backend(_odds, *chain)
+    return tags, tf.gather(odds, tags, batch_dims=2)
+
+
+def _in_backend(function: Callable[..., Any], scores: tf.Tensor, *arguments: Any) -> tf.Tensor:
+    """Return a function of an array and others in Keras's backend, as TensorFlow's tensor."""
+    if keras.backend.backend() == "tensorflow":
+        return function(scores, *arguments)
+    found = function(np.asarray(scores), *[np.asarray(x) for x in arguments])
+    return tf.convert_to_tensor(np.asarray(found))
+
+
+def _best(scores: Any, *chain: Any) -> Any:
+    """Return the best sequences, int32 `[B, W]`, of what `_allowed` takes."""
+    tags, _ = best_path(*_allowed(scores, *chain))  # [W + 1, B + 1]
+    return ops.transpose(tags[:-1, :-1])
+
+
+def _odds(scores: Any, *chain: Any) -> Any:
+    """Return the marginals, float32 `[B, W, K]`, of what `_allowed` takes."""
+    odds = marginals(*_allowed(scores, *chain))  # [W + 1, B + 1, K]
+    return ops.transpose(odds[:-1, :-1], (1, 0, 2))
+
+
+def _allowed(
+    scores: Any,
+    lengths: Any,
+    transitions: Any,
+    start: Any,
+    end: Any,
+    allowed: np.ndarray,
+    begins: np.ndarray,
+) -> tuple[Chain, Any]:
+    """Return a chain of `scores` `[B, W, K]` without what is not allowed, and where words are.
+
+    It has one row and one column of padding more, so that there is at least one of each.
+    """
+    columns = ops.transpose(ops.cast(scores, "float32"), (1, 0, 2))
+    columns = ops.reshape(columns, (*ops.shape(columns)[:2], len(begins)))  # K is known
+    columns = ops.pad(columns, [[0, 1], [0, 1], [0, 0]])  # [W + 1, B + 1, K]
+    places = ops.arange(ops.shape(columns)[0], dtype="int32")
+    live = places[:, None] < ops.pad(ops.cast(lengths, "int32"), [[0, 1]])  # [W + 1, B + 1]
+    moves = ops.where(allowed, transitions, _NEVER)
+    return Chain(columns, moves, ops.where(begins, start, _NEVER), ops.convert_to_tensor(end)), live
+
+
+def decode_tags(
+    logits: tf.Tensor, row_splits: tf.Tensor, labels: Sequence[str], crf: CRF | None = None
+) -> Tensors:
+    """Return the most probable allowed tags of sentences, see `best_tags`.
+
+    Args:
+        logits: float32 `[W, K]` of all words, from `word_logits`.
+        row_splits: int64 `[B + 1]`, where each sentence begins and ends among the W words.
+        labels: the K tags.
+        crf: see `best_tags`. The chain runs over all words of a sentence, also one in windows.
+
+    Returns:
+        dict of `tags`, strings `[B, T]`, and `probabilities` `[B, T]`, "" and 0 at padding.
+    """
+    rows = tf.RaggedTensor.from_row_splits(logits, row_splits)
+    lengths = tf.cast(rows.row_lengths(), "int32")
+    tags, probabilities = best_tags(rows.to_tensor(), lengths, labels, crf)
+    real = tf.sequence_mask(lengths, tf.shape(tags)[1])
+    return {
+        "tags": tf.where(real, tf.gather(tf.constant(labels), tags), ""),
+        "probabilities": tf.where(real, probabilities, 0.0),
+    }

@@ -1,0 +1,223 @@
+"""What tokenizers share: strings to ids and ids to strings, in the TensorFlow graph.
+
+`PieceTokenizer` is the base of those that cut words into pieces from a list, WordPiece and
+SentencePiece; `BytePairTokenizer` of those of GPT, GPT-2 and RoBERTa.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.text.assets import make_assets
+from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, check_bpe, read_bpe, write_bpe
+from tfnlp.text.packing import merge_words, packing_ids
+from tfnlp.text.strings import join_rows
+
+STRINGS = tf.TensorSpec([None], tf.string)
+PIECES = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
+DENSE = tf.TensorSpec([None, None], tf.int32)
+_WORDS = tf.RaggedTensorSpec([None, None, None], tf.int32, ragged_rank=2)
+END_OF_TEXT = "<|endoftext|>"
+_ABSENT = "\ufffd"  # stands for ids without a token
+
+Vocabulary = str | os.PathLike | tuple[Sequence[str | None], Sequence[tuple[str, str]]]
+
+
+class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
+    """Base of the tokenizers.
+
+    A subclass defines `_encode` and `detokenize`, sets `_token_table`, strings `[V]`, and calls
+    `_trace`.
+    """
+
+    def _trace(self, *ids: tf.TypeSpec) -> None:
+        """Trace the methods, those that take ids for each of these specs.
+
+        A SavedModel accepts only what was traced before, and a trace needs the object alive:
+        `WordPieceTokenizer(path).tokenize(texts)` would not be.
+        """
+        self.tokenize.get_concrete_function()
+        for spec in ids:
+            self.detokenize.get_concrete_function(spec)
+            self.id_to_token.get_concrete_function(spec)
+
+    def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
+        raise NotImplementedError
+
+    @tf.function(input_signature=[STRINGS], autograph=False)
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
+        return self._encode(strings)
+
+    @tf.function(autograph=False)
+    def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
+        """Return the tokens of ids int32 of any shape, strings of the same shape."""
+        return tf.ragged.map_flat_values(tf.gather, self._token_table, ids)
+
+
+class PieceTokenizer(GraphTokenizer):
+    """Base of `WordPieceTokenizer` and `SentencePieceTokenizer`.
+
+    A subclass defines `_encode` and calls `_set_pieces`.
+    """
+
+    def _set_pieces(
+        self, pieces: Sequence[str], texts: Sequence[str], continues: Sequence[bool]
+    ) -> None:
+        """Set the tables of pieces by id, and trace the methods.
+
+        Args:
+            texts: what each piece adds to a string, with the space before it.
+            continues: whether a piece goes on the word before it.
+        """
+        self.vocab_size = len(pieces)
+        # A list would be tracked, and wrapped, element by element; an array is left alone.
+        self._pieces = np.array([piece.encode() for piece in pieces], dtype=object)
+        # On the host, where strings are and where tf.data runs.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._token_table = tf.constant(self._pieces)  # [V]
+            self._text_table = tf.constant(texts)  # [V]
+            self.is_continuation = tf.constant(continues)  # [V]
+        self._trace(PIECES, _WORDS, DENSE)
+        self.tokenize_words.get_concrete_function()
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The pieces in the order of their ids."""
+        return [piece.decode() for piece in self._pieces]
+
+    @tf.function(input_signature=[STRINGS], autograph=False)
+    def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (pieces)]`."""
+        pieces = self._encode(strings)
+        ids, splits = pieces.values, pieces.row_splits  # [N], [B + 1]
+        size = tf.size(ids, tf.int64)
+        begins = tf.scatter_nd(splits[:, None], tf.ones_like(splits), [size + 1])[:-1]
+        starts = (begins > 0) | ~tf.gather(self.is_continuation, ids)  # [N]
+        piece_splits = tf.concat([tf.where(starts)[:, 0], size[None]], 0)
+        words_before = tf.concat([[0], tf.cumsum(tf.cast(starts, tf.int64))], 0)  # [N + 1]
+        word_splits = tf.gather(words_before, splits)
+        return tf.RaggedTensor.from_nested_row_splits(
+            ids, [word_splits, piece_splits], validate=False
+        )
+
+    @tf.function(autograph=False)
+    def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Return strings `[B]` of ids `[B, (pieces)]`, `[B, (words), (pieces)]` or `[B, T]`, int32.
+
+        Padding and the tokens around texts are left out. What cleaning changed is not restored.
+        """
+        pieces = tf.ragged.map_flat_values(tf.gather, self._text_table, ids)
+        if pieces.shape.rank == 3:
+            pieces = merge_words(pieces)
+        return tf.strings.strip(join_rows(pieces))
+
+    @tf.function(input_signature=[], autograph=False)
+    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
+        """Return size and special ids, int32 scalars, named as in the published preprocessors."""
+        return packing_ids(self)
+
+
+class BytePairTokenizer(GraphTokenizer):
+    """Base of the tokenizers of GPT, GPT-2 and RoBERTa.
+
+    A subclass defines `_make`, `_encode` and `_as_text` and sets the class attributes.
+
+    Attributes:
+        kind: name of the tokenizer, as `train_bpe` takes it.
+        word_style: how texts are cut into the words that the model was trained on, see
+            `tfnlp.text.words.words_with_offsets`.
+        keeps_spaces: whether the tokens hold the spaces before words.
+    """
+
+    kind: ClassVar[str]
+    word_style: ClassVar[str]
+    keeps_spaces: ClassVar[bool]
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        if isinstance(vocabulary, str | os.PathLike):
+            tokens, merges = read_bpe(vocabulary)
+        else:
+            tokens, merges = check_bpe(*vocabulary)
+        # Lists would be tracked, and wrapped, element by element; functions are left alone.
+        self._lists = lambda: (tokens, merges)
+        self.vocab_size = len(tokens)
+        ends = (tokens.index(end) for end in (END_OF_TEXT, "\n</w>") if end in tokens)
+        self.end_id = next(ends, None)
+        ends = self._special_ids(tokens)
+        # On the host, where strings are and where tf.data runs.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._token_table = tf.constant([_ABSENT if t is None else t for t in tokens])  # [V]
+            self._text_table = tf.constant(
+                [
+                    b"" if i in ends else _ABSENT.encode() if t is None else self._as_text(t)
+                    for i, t in enumerate(tokens)
+                ]
+            )  # [V]
+            self._make(tokens, merges)
+        self.vocabulary_assets = make_assets(
+            FILE_NAMES[0], lambda folder: write_bpe(folder, tokens, merges)
+        )
+        self._trace(PIECES, DENSE)
+
+    @property
+    def vocabulary(self) -> Tokens:
+        """The tokens in the order of their ids, None where an id has none."""
+        return list(self._lists()[0])
+
+    def write(self, folder: str | os.PathLike) -> None:
+        """Write `encoder.json` and `vocab.bpe` into a folder."""
+        write_bpe(folder, *self._lists())
+
+    @property
+    def merges(self) -> Merges:
+        """The pairs of symbols to merge, in the order they were learnt."""
+        return list(self._lists()[1])
+
+    @tf.function(autograph=False)
+    def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Return strings `[B]` of ids int32, ragged `[B, (tokens)]` or `[B, T]`.
+
+        Special tokens, such as the one that ends texts, are left out.
+        """
+        return self._join(tf.ragged.map_flat_values(tf.gather, self._text_table, ids))
+
+    @tf.function(input_signature=[], autograph=False)
+    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
+        """Return size and special ids, int32 scalars; -1 for an end that the vocabulary lacks."""
+        end = -1 if self.end_id is None else self.end_id
+        return dict(vocab_size=tf.constant(self.vocab_size), end_of_text_id=tf.constant(end))
+
+    def _special_ids(self, tokens: Tokens) -> list[int]:
+        """Return the ids that stand for no text."""
+        return [] if self.end_id is None else [self.end_id]
+
+    def _make(self, tokens: Tokens, merges: Merges) -> None:
+        """Make what `_encode` needs."""
+        raise NotImplementedError
+
+    def _as_text(self, token: str) -> bytes:
+        """Return the text that a token stands for."""
+        raise NotImplementedError
+
+    def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Return strings `[B]` of the texts of tokens, `[B, (tokens)]`."""
+        return join_rows(texts)
+
+
+def separate(symbols: tf.Tensor, lengths: tf.Tensor, separator: int) -> tf.Tensor:
+    """Return symbols int64 `[n]` of words of `lengths` `[w]` with a separator after each word."""
+    words = tf.size(lengths)
+    ends = tf.cumsum(lengths + 1) - 1
+    size = tf.size(symbols) + words
+    is_end = tf.tensor_scatter_nd_update(
+        tf.zeros(size[None], tf.bool), ends[:, None], tf.fill(words[None], True)
+    )
+    return tf.tensor_scatter_nd_update(
+        tf.fill(size[None], tf.constant(separator, symbols.dtype)), tf.where(~is_end), symbols
+    )

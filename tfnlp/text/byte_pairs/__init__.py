@@ -1,1 +1,0 @@
-"""Byte-pair encoding: vocabulary files, merging and the base of the tokenizers that use it."""

@@ -1,1 +1,0 @@
-"""Tokenizers of the sentencepiece library, as ALBERT has one."""

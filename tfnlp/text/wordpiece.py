@@ -1,0 +1,313 @@
+"""BERT's WordPiece: text cleaning in the TensorFlow graph, vocabularies, and the tokenizer.
+
+A vocabulary is a list of tokens whose index is the id; its file holds one token per line. Pieces
+that continue a word begin with `##`.
+
+Cleaning is equal to the reference code's, `BasicTokenizer` and `WordpieceTokenizer` of
+google-research/bert (tokenization.py). In this order, it drops invalid UTF-8, U+FFFD and characters
+of category Cc and Cf, except tab, newline and carriage return; makes every CJK ideograph a word;
+splits at white space; for uncased models lower-cases each word, decomposes it (NFD) and drops
+category Mn; splits off punctuation (category P and all ASCII symbols); and maps a word of more than
+200 characters to [UNK]. White space, punctuation and ideographs are left to
+`FastWordpieceTokenizer`, whose sets are the same; the rest is done here.
+
+Most rows of most corpora need ASCII lower-casing only. One regular expression finds them; the
+others take the slow path.
+
+Exact for every character assigned in Unicode 13. Newer ones follow the tables of the TensorFlow
+build and may differ from a reference run under another Python: with TensorFlow 2.21, the 40
+capitals added in Unicode 14 (Glagolitic U+2C2F, Latin U+A7C0, U+A7D0, U+A7D6 and U+A7D8, Vithkuqi
+U+10570..) are not lower-cased, and marks, format characters and punctuation assigned after Unicode
+14 are known to only some of the libraries.
+
+Hugging Face's tokenizers differ from the reference, so they differ from this one. Characters for
+private use (Co) and unassigned ones (Cn) are kept here and in the reference, where a word with one
+is [UNK] as a rule. `BertTokenizer`, in Python, drops both. The Rust one (tokenizers 0.23.3) drops
+private use and keeps unassigned ones; it also does not split ideographs U+2B820 to U+2B91F, splits
+at U+166D, and its tables lack marks, punctuation and format characters of newer Unicodes.
+"""
+
+import collections
+import functools
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tokenizers import models, normalizers, pre_tokenizers, trainers
+
+from tfnlp.text.assets import make_assets
+from tfnlp.text.base_tokenizers import PieceTokenizer
+from tfnlp.text.counted_words import checked_texts, frequent_characters, train
+from tfnlp.text.lines import checked_entries, read_lines, write_text
+from tfnlp.text.strings import apply_where, drop_invalid, tf_text
+
+MAX_WORD_CHARS = 200
+# Stands for a word that is too long. A noncharacter: it occurs in no text and no vocabulary.
+_LONG_WORD = "\U0010ffff"
+
+# --- Rows that need no cleaning -------------------------------------------------------------
+# Characters that are split off or dropped as white space by the tokenizer in any case: ASCII
+# white space and punctuation, dashes and quotes, ideographs with their punctuation.
+SPLITTING = (
+    r" \t\n\r!-/:-@\[-`{-~\x{2010}-\x{2027}\x{3001}-\x{3003}\x{3008}-\x{3011}\x{4E00}-\x{9FFF}"
+    r"\x{FF01}\x{FF08}\x{FF09}\x{FF0C}\x{FF1A}\x{FF1B}\x{FF1F}"
+)
+# Characters of words that stay as they are except for ASCII lower-casing: in the uncased list those
+# without case and decomposition, in the cased one all up to the first character to be dropped.
+# Few ranges on purpose: the automaton holds this class 200 times, once per character of a word.
+# A character that is in neither list takes the slow path.
+UNCASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{BF}\x{20A0}-\x{20BF}"
+CASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{5FF}\x{20A0}-\x{20BF}"
+
+# --- The slow path ---------------------------------------------------------------------------
+_VALID = r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*"
+DROPPED = r"\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}"
+_ACCENTS = r"\p{Mn}+"
+_WHITE = r" \t\n\r\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}"
+_PUNCTUATION = r"!-/:-@\[-`{-~\pP"
+IDEOGRAPHS = (
+    r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2CEAF}"
+    r"\x{2F800}-\x{2FA1F}"
+)
+_LONG = rf"[^{_WHITE}]{{{MAX_WORD_CHARS + 1},}}"
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS
+CONTINUATION = "##"
+MAX_TOKEN_BYTES = 256  # of a token without its `##`: the limit of tensorflow_text's trie
+VOCABULARY_FILE = "vocab.txt"
+_MAX_UTF8_BYTES = 4
+
+
+def _simple(word: str) -> str:
+    """Return a pattern of text of `SPLITTING` and at most 200 `word` characters in a row.
+
+    The classes are disjoint, so the automaton is deterministic: linear in time and in states.
+    """
+    run = rf"[{word}]{{0,{MAX_WORD_CHARS}}}"
+    return rf"(?:{run}[{SPLITTING}])*{run}"
+
+
+_SIMPLE = {True: _simple(UNCASED_WORD), False: _simple(CASED_WORD)}
+
+
+def normalize(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    """Prepare strings `[B]` so that `FastWordpieceTokenizer` splits them as Google's BERT does.
+
+    Bytes that are not UTF-8 are dropped. No word of the result has more than 200 characters.
+    """
+    # ASCII first for all rows: the Unicode lower-casing then cannot depend on the process's locale
+    # (Turkish I), and is not needed for rows of ASCII alone.
+    lowered = tf.strings.lower(strings) if lowercase else strings
+    simple = tf.strings.regex_full_match(lowered, _SIMPLE[lowercase])
+    return apply_where(~simple, lambda rows: _normalize_any(rows, lowercase), lowered)
+
+
+def _normalize_any(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    invalid = ~tf.strings.regex_full_match(strings, _VALID)
+    strings = apply_where(invalid, drop_invalid, strings)
+    strings = tf.strings.regex_replace(strings, f"[{DROPPED}]+", "")
+    if lowercase:
+        strings = tf.strings.lower(strings, encoding="utf-8")
+        strings = tf_text.normalize_utf8(strings, "NFD")
+        strings = tf.strings.regex_replace(strings, _ACCENTS, "")
+    # A long run is not always a long word: it may hold punctuation or ideographs.
+    replaced = tf.strings.regex_replace(strings, _LONG, _LONG_WORD)
+    return apply_where(replaced != strings, _replace_long_words, strings)
+
+
+def _replace_long_words(strings: tf.Tensor) -> tf.Tensor:
+    apart = tf.strings.regex_replace(strings, rf"[{_PUNCTUATION}{IDEOGRAPHS}]", r" \0 ")
+    return tf.strings.regex_replace(apart, _LONG, _LONG_WORD)
+
+
+def train_wordpiece(
+    texts: Iterable[str],
+    vocab_size: int,
+    lowercase: bool = True,
+    min_frequency: int = 2,
+    limit_alphabet: int = 1000,
+) -> list[str]:
+    """Learn a WordPiece vocabulary from `texts`; the same texts always give the same list.
+
+    Words are cleaned and split as BERT does it, then the most frequent pair of pieces is merged
+    until `vocab_size` tokens exist or no pair occurs `min_frequency` times (`tokenizers`'
+    `WordPieceTrainer`). The list begins with `SPECIAL_TOKENS`, then the characters that may
+    begin a word, then those that may continue one, both in code point order, then merged pieces.
+
+    Args:
+        texts: strings, read once; only the counts of distinct words are kept in memory.
+        vocab_size: the largest number of tokens, special tokens and characters included.
+        lowercase: lower-case and strip accents, as the uncased models do.
+        min_frequency: pairs seen fewer times are not merged.
+        limit_alphabet: only this many characters, the most frequent, get a token.
+
+    Raises:
+        ValueError: `texts` is a single string, holds something else than strings or no word, or
+            `vocab_size` is too small for the special tokens and the characters.
+    """
+    counts = _count_words(texts, lowercase)
+    starting = frequent_characters(counts, limit_alphabet)
+    continuing = sorted({char for word in counts for char in word[1:]}.intersection(starting))
+    initial = [*SPECIAL_TOKENS, *starting, *(CONTINUATION + char for char in continuing)]
+    if vocab_size < len(initial):
+        raise ValueError(
+            f"vocab_size={vocab_size} cannot hold the {len(SPECIAL_TOKENS)} special tokens and "
+            f"{len(initial) - len(SPECIAL_TOKENS)} characters of the texts; pass vocab_size >= "
+            f"{len(initial)} or lower limit_alphabet={limit_alphabet}"
+        )
+    tokenizer = train(
+        models.WordPiece(unk_token=UNK),
+        trainers.WordPieceTrainer,
+        counts,
+        initial,
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        continuing_subword_prefix=CONTINUATION,
+    )
+    ids = tokenizer.get_vocab()
+    return [token for token in sorted(ids, key=ids.get) if _token_bytes(token) <= MAX_TOKEN_BYTES]
+
+
+def _token_bytes(token: str) -> int:
+    return len(token.removeprefix(CONTINUATION).encode())
+
+
+def _count_words(texts: Iterable[str], lowercase: bool) -> collections.Counter:
+    raw = collections.Counter()
+    for text in checked_texts(texts):
+        raw.update(text.split())
+    # Cleaning the distinct words only is many times faster than cleaning the running text.
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    splitter = pre_tokenizers.BertPreTokenizer()
+    counts = collections.Counter()
+    for word, count in raw.items():
+        for part, _ in splitter.pre_tokenize_str(normalizer.normalize_str(word)):
+            counts[part] += count
+    return counts
+
+
+def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
+    """Return `tokens` as a list."""
+    tokens = checked_entries(tokens, source, "token", SPECIAL_TOKENS)
+    for index, token in enumerate(tokens):
+        if _token_bytes(token) > MAX_TOKEN_BYTES:
+            raise ValueError(
+                f"{source} has a token of {_token_bytes(token)} bytes as token {index} (line "
+                f"{index + 1}); at most {MAX_TOKEN_BYTES} are possible"
+            )
+    return tokens
+
+
+def read_vocabulary(path: str | os.PathLike) -> list[str]:
+    """Read a vocabulary file: UTF-8, one token per line, the line number is the id.
+
+    Both line endings are accepted, and so is a missing last one.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty, binary or not UTF-8, has blank lines, duplicates or tokens
+            of more than 256 bytes, or lacks one of `SPECIAL_TOKENS`.
+    """
+    return check_vocabulary(read_lines(path, "vocabulary file"), f"vocabulary file {path}")
+
+
+def write_vocabulary(path: str | os.PathLike, tokens: Sequence[str]) -> None:
+    """Write a vocabulary file, whole or not at all (see `tfnlp.files.written_whole`).
+
+    Raises:
+        ValueError: `tokens` is not a usable vocabulary (see `read_vocabulary`).
+    """
+    path = os.fspath(path)
+    tokens = check_vocabulary(tokens, f"the vocabulary to be written to {path}")
+    write_text(path, "\n".join(tokens) + "\n")
+
+
+class WordPieceTokenizer(PieceTokenizer):
+    """Tokenizer of BERT: strings to WordPiece ids and back.
+
+    Equal to `FullTokenizer` of google-research/bert. Hugging Face's tokenizers differ for private
+    use and unassigned characters (categories Co and Cn), which are kept here: such a word is [UNK].
+
+    Text is cleaned and split (`tfnlp.text.wordpiece` says how, and which characters newer than
+    Unicode 13 can differ); each word is cut from the left into the longest pieces in the
+    vocabulary, those after the first prefixed with `##`. A word that cannot be cut so, or of more
+    than 200 characters, becomes one [UNK]. Special tokens written in the text are plain text.
+
+    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the
+    vocabulary travels as an asset; loading one needs `import tensorflow_text`.
+
+    Args:
+        vocabulary: path of a vocabulary file (one token per line), or the list of tokens.
+        lowercase: lower-case and strip accents, for the uncased models.
+
+    Attributes:
+        vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id: Python ints.
+        lowercase: as given.
+        mask_token: "[MASK]".
+        separators: 1, how many [SEP] stand between two segments.
+        word_style: "bert", see `tfnlp.text.words.words_with_offsets`.
+        keeps_spaces: False, no token holds the space before a word.
+        is_continuation: bool `[vocab_size]`, True for `##` pieces.
+        vocabulary_asset: the vocabulary file as a `tf.saved_model.Asset`.
+
+    Raises:
+        ValueError, FileNotFoundError: as `read_vocabulary`; also if there is no token that a word
+            could be cut into.
+    """
+
+    mask_token, separators, word_style, keeps_spaces = MASK, 1, "bert", False
+
+    def __init__(
+        self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True
+    ) -> None:
+        super().__init__()
+        source = "vocabulary"
+        if isinstance(vocabulary, str | os.PathLike):
+            source = f"vocabulary file {os.fspath(vocabulary)}"
+            tokens = read_vocabulary(vocabulary)
+        else:
+            tokens = check_vocabulary(vocabulary, source)
+        self.lowercase = bool(lowercase)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            tokens.index(token) for token in (PAD, UNK, CLS, SEP, MASK)
+        )
+        try:
+            with tf.init_scope(), tf.device("CPU:0"):
+                self._wordpiece = _tokenizer_of(tuple(tokens))
+        except RuntimeError as error:
+            raise ValueError(
+                f"{source} makes no tokenizer ({error}); it needs tokens besides the special ones"
+            ) from error
+        self._set_pieces(tokens, list(map(_as_text, tokens)), list(map(_continues, tokens)))
+        (self.vocabulary_asset,) = make_assets([VOCABULARY_FILE], self.write)
+
+    def write(self, folder: str | os.PathLike) -> None:
+        """Write `vocab.txt` into a folder."""
+        write_vocabulary(os.path.join(folder, VOCABULARY_FILE), self.vocabulary)
+
+    def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        return self._wordpiece.tokenize(normalize(strings, self.lowercase))
+
+
+@functools.lru_cache(maxsize=4)  # a run reads its vocabulary more than once
+def _tokenizer_of(tokens: tuple[str, ...]) -> Any:
+    return tf_text.FastWordpieceTokenizer(
+        tokens,
+        suffix_indicator=CONTINUATION,
+        max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
+        unknown_token=UNK,
+        token_out_type=tf.int32,
+    )
+
+
+def _continues(token: str) -> bool:
+    return token.startswith(CONTINUATION) and token != CONTINUATION
+
+
+def _as_text(token: str) -> str:
+    """Return what a piece adds to a string: that of a word includes the space before it."""
+    if token in (PAD, CLS, SEP):
+        return ""
+    return token.removeprefix(CONTINUATION) if _continues(token) else f" {token}"

@@ -1,1 +1,0 @@
-"""BERT's tokenizer inside the TensorFlow graph, and its vocabularies."""

@@ -1,0 +1,216 @@
+"""Whole words: vocabularies, look-up in the graph, and splitting of text into words.
+
+Vocabularies are for language models with one output a word. The file format is bilm-tf's: UTF-8,
+one word a line, the line number is the id. The special words `<S>`, `</S>` and `<UNK>` are among
+them, and frequent words come first, as a sampled softmax with a log-uniform sampler requires.
+"""
+
+import collections
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfnlp.text.assets import line_number_table, lines_asset
+from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
+from tfnlp.text.counted_words import checked_texts
+from tfnlp.text.lines import checked_entries, read_lines, write_text
+from tfnlp.text.strings import tf_text
+from tfnlp.text.wordpiece import DROPPED, IDEOGRAPHS
+
+SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
+
+# In this order: a verb before its n't, the n't, the endings after an apostrophe, words with hyphens
+# or with dots or commas between digits, single marks.
+_WORD = re.compile(
+    r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\d+(?:[.,]\d+)+|\w+(?:-\w+)*|[^\w\s]",
+    re.IGNORECASE,
+)
+
+_NOT_A_WORD = "!!!MAXTERMID"  # last line of the published file; bilm-tf skips it, too
+UNKNOWN_WORD, FIRST_WORD = 1, 2
+_WHITE = r"[\s\p{Z}\p{C}]+"
+_MARK = r"[\p{P}\p{S}]|\p{Han}"
+
+
+def split_words(text: str) -> str:
+    """Return `text` with spaces between words and punctuation, so that `str.split` gives words.
+
+    English roughly as in the Penn Treebank: "didn't" -> "did n't", "Mary's" -> "Mary 's",
+    hyphenated words stay whole. For text that is not tokenized yet: without it "hard." is another
+    word than "hard".
+    """
+    return " ".join(_WORD.findall(text))
+
+
+def train_words(
+    sentences: Iterable[str], max_size: int | None = None, min_count: int = 1
+) -> list[str]:
+    """Return the words of `sentences` by falling frequency, equally frequent ones by code point.
+
+    Args:
+        sentences: strings of words with whitespace between, read once.
+        max_size: the largest number of words to return, the three special ones included.
+        min_count: words seen fewer times are left out.
+
+    Returns:
+        `<S>`, `</S>`, `<UNK>`, then the words.
+
+    Raises:
+        ValueError: `sentences` is a single string, holds something else than strings or no words,
+            max_size < 4, or no word is left.
+    """
+    if max_size is not None and max_size <= len(SPECIAL_WORDS):
+        raise ValueError(
+            f"max_size must be {len(SPECIAL_WORDS) + 1} or more, since it includes "
+            f"{', '.join(SPECIAL_WORDS)}; got {max_size}"
+        )
+    words = by_frequency(sentences, min_count, SPECIAL_WORDS)
+    return [*SPECIAL_WORDS, *words][:max_size]
+
+
+def by_frequency(
+    sentences: Iterable[str], min_count: int, without: Sequence[str] = ()
+) -> list[str]:
+    """Return the words that occur `min_count` times by falling frequency, ties by code point."""
+    counts = collections.Counter()
+    for sentence in checked_texts(sentences, "sentences"):
+        counts.update(sentence.split())
+    for word in without:
+        counts.pop(word, None)
+    if not counts:
+        raise ValueError("sentences hold no words to make a vocabulary of; give more text")
+    words = [word for word, count in counts.items() if count >= min_count]
+    if not words:
+        raise ValueError(
+            f"no word occurs min_count={min_count} times, the most frequent one "
+            f"{max(counts.values())} times; lower min_count"
+        )
+    return sorted(words, key=lambda word: (-counts[word], word))
+
+
+def check_words(words: Sequence[str], source: str) -> list[str]:
+    """Return `words` as a list."""
+    return checked_entries(words, source, "word", SPECIAL_WORDS)
+
+
+def read_words(path: str | os.PathLike) -> list[str]:
+    """Read a vocabulary of words: UTF-8, one word per line, the line number is the id.
+
+    Both line endings are accepted, and so is a missing last one. A last line `!!!MAXTERMID`, which
+    the published vocabulary has, is not a word.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty, binary or not UTF-8, has blank lines or duplicates, or lacks
+            one of `SPECIAL_WORDS`.
+    """
+    lines = read_lines(path, "vocabulary file")
+    if lines[-1:] == [_NOT_A_WORD]:
+        del lines[-1]
+    return check_words(lines, f"vocabulary file {path}")
+
+
+def write_words(path: str | os.PathLike, words: Sequence[str]) -> None:
+    """Write a vocabulary of words, whole or not at all (see `tfnlp.files.written_whole`).
+
+    Raises:
+        ValueError: `words` is not a usable vocabulary (see `read_words`).
+    """
+    path = os.fspath(path)
+    words = check_words(words, f"the vocabulary to be written to {path}")
+    write_text(path, "\n".join(words) + "\n")
+
+
+class WordIndex(tf.__internal__.tracking.AutoTrackable):
+    """Ids of words: 0 for the empty word, 1 for one that is not in the list, then the list's.
+
+    The list travels as an asset of a SavedModel.
+
+    Args:
+        words: distinct, without line breaks, in lower case: words are lower-cased to be looked up.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__()
+        self.size = FIRST_WORD + len(words)
+        # A table can't be made from an empty file. No word in lower case equals the first line.
+        self.asset = lines_asset("words.txt", ["UNKNOWN", *words])
+        self._table = line_number_table(self.asset, default_value=0)
+
+    def ids(self, words: tf.Tensor) -> tf.Tensor:
+        """Return the ids of strings of any shape, int32 of that shape."""
+        found = self._table.lookup(tf.strings.lower(words, encoding="utf-8")) + UNKNOWN_WORD
+        return tf.cast(tf.where(words == "", tf.zeros_like(found), found), tf.int32)
+
+
+class _Style(NamedTuple):
+    """Patterns of RE2, which has no look-ahead.
+
+    Attributes:
+        white: what separates words.
+        kept: what separates words and is a word itself.
+        dropped: characters of which alone no word consists.
+    """
+
+    white: str
+    kept: str
+    dropped: str = ""
+
+
+_STYLES = {
+    # As the tokenizer does it: what it drops splits no word, accents stay with the mark before
+    # them. Symbols other than those of ASCII are parts of words.
+    "bert": _Style(
+        r"[ \t\n\r\p{Z}]+",
+        rf"[!-/:-@\[-`{{-~\pP{IDEOGRAPHS}][\p{{Mn}}{DROPPED}]*",
+        DROPPED,
+    ),
+    "gpt": _Style(_WHITE, rf"'(?:s|t|re|ve|m|ll|d)|{_MARK}"),
+    "treebank": _Style(
+        _WHITE,
+        "|".join(
+            (
+                r"(?i:n['’]t\b|['’](?:s|re|ve|ll|d|m)\b)",
+                r"\d+(?:[.,]\d+)+",
+                r"[\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)+",
+                r"[\p{L}\p{N}_]*[\p{L}_]\p{N}[\p{L}\p{N}_]*",  # or else v2.0 is split
+                # All marks but the underscore.
+                r"[\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po}\p{S}‿⁀⁔︳︴﹍-﹏＿]|\p{Han}",
+            )
+        ),
+    ),
+}
+
+
+def words_with_offsets(
+    texts: tf.Tensor, style: str
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    """Split texts into words; `word == text[start:end]`, in bytes, always holds.
+
+    Args:
+        texts: strings `[B]`.
+        style: where to split besides white space. "bert": around punctuation and ideographs, as
+            `WordPieceTokenizer` does: the pieces of the words are those of the text. "gpt": around
+            every mark and every ideograph, but 's, 't, 're, 've, 'm, 'll and 'd stay whole.
+            "treebank": as `tfnlp.text.split_words`, `did n't`, with hyphenated words and numbers
+            such as 1,000.5 whole; ideographs are apart, accents stay with their letters, and
+            control characters part words and are none.
+
+    Returns:
+        words, strings ragged `[B, (W)]`; starts and ends, int64 ragged `[B, (W)]`.
+    """
+    white, kept, dropped = _STYLES[style]
+    # The splitter ends a text at a zero byte; another control character gives the same words.
+    plain = tf.strings.regex_replace(texts, r"\x{0}", "\x01")
+    words, starts, ends = tf_text.regex_split_with_offsets(plain, f"{white}|{kept}", kept)
+    cut = tf.strings.substr(
+        tf.gather(texts, words.value_rowids()), starts.values, ends.values - starts.values
+    )
+    found = [words.with_values(cut), starts, ends]
+    if dropped:
+        real = words.with_values(~tf.strings.regex_full_match(cut, f"[{dropped}]*"))
+        found = [tf.ragged.boolean_mask(part, real) for part in found]
+    return tuple(found)

@@ -1,1 +1,0 @@
-"""Whole words: vocabularies, vectors, character n-grams and places in a text."""

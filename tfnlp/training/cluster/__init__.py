@@ -1,1 +1,0 @@
-"""Devices and processes: strategies, TPUs, and clusters of workers."""

@@ -1,0 +1,122 @@
+"""What a training step is made of, and what it computes of one micro-batch, for both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+from keras import ops
+
+from tfnlp.layers.kernels.backend import forms
+from tfnlp.layers.types import Tensor
+from tfnlp.objectives import Objective
+from tfnlp.training.layer_rates import LayerRates
+from tfnlp.training.loss_scaling import LossScaling
+from tfnlp.training.randomness import seeded
+
+Tensors = dict[str, Tensor]
+Totals = dict[str, Any]  # float32 scalars by name
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What a training step is made of; see `Trainer` for each argument."""
+
+    objective: Objective
+    optimizer: Any
+    rate: Any
+    clip_norm: float | None
+    accumulation: int
+    steps_per_call: int
+    jit_compile: bool
+    seed: int
+    loss_scale: float
+    layer_rates: LayerRates | None
+    loss_scaling: LossScaling | None = None
+    remat: str = "none"
+
+
+def micro_batch_loss(
+    objective: Objective,
+    batch: Mapping[str, Tensor],
+    counts: Tensors,
+    seeds: Sequence[Tensor],
+    parts: int,
+    scale: float | Tensor,
+    values: Sequence[tuple[keras.Variable, Tensor]] = (),
+) -> tuple[Tensor, Tensors, Tensors, keras.StatelessScope]:
+    """Return the loss whose gradient a micro-batch adds to a step's.
+
+    `scale (sum_k sums_k / max(1, counts_k) + penalties / parts)`, k over the losses.
+
+    Args:
+        counts: targets of each loss in the global batch.
+        seeds: of the model's random layers, see `seeded`.
+        parts: micro-batches of all replicas; each adds its part of the penalties.
+        values: what other variables have in place of their own values.
+
+    Returns:
+        the loss, a float32 scalar; the sums of losses and metrics; the new state `[b, ...]`; and
+        the scope, which has the new values of variables that layers assigned.
+    """
+    with seeded(objective.model, seeds, values) as scope:
+        outputs = objective.outputs(batch, training=True)
+        sums = _sums(objective, batch, outputs)
+        penalties = scope.losses + [
+            v.regularizer(v) for v in objective.model.trainable_variables if v.regularizer
+        ]
+        loss = sum(sums[f"loss/{name}"] / ops.maximum(n, 1.0) for name, n in counts.items())
+        if penalties:
+            loss += sum(penalties) / parts
+    return loss * scale, sums, {name: outputs[name] for name in objective.state}, scope
+
+
+def compared_part(
+    objective: Objective,
+    batch: Mapping[str, Tensor],
+    seeds: Sequence[Tensor],
+    values: Sequence[tuple[keras.Variable, Tensor]] = (),
+) -> Tensors:
+    """Return what the losses of other micro-batches read of one, with the draws of its `seeds`."""
+    with seeded(objective.model, seeds, values):
+        return objective.compared(batch, objective.outputs(batch, training=True))
+
+
+def comparison(objective: Objective, whole: Tensors) -> Tensors:
+    """Return the entries of a batch that the comparison of all its examples adds, `[B, ...]`."""
+    vectors = whole["vectors"]
+    rows, slopes = forms.with_slopes(
+        lambda v: objective.comparison({**whole, "vectors": v}), vectors
+    )
+    return {f"compared/{name}": x for name, x in {**rows, "slopes": slopes}.items()}
+
+
+def _sums(objective: Objective, batch: Mapping[str, Tensor], outputs: Any) -> Tensors:
+    """Return the sums of losses, `loss/NAME`, and of metrics, `metric/NAME/TARGETS`."""
+    sums = {f"loss/{k}": v for k, v in objective.losses(batch, outputs).items()}
+    for name, (target, value) in objective.metrics(batch, outputs).items():
+        sums[f"metric/{name}/{target}"] = value
+    return sums
+
+
+def evaluation_sums(objective: Objective, batch: Mapping[str, Tensor]) -> tuple[Tensors, Tensors]:
+    """Return the sums of a held-out batch, without dropout, and the new state."""
+    outputs = objective.outputs(batch, training=False)
+    return _sums(objective, batch, outputs), {name: outputs[name] for name in objective.state}
+
+
+def target_counts(counts: Tensors) -> Tensors:
+    """Return the counts of targets under the names that they have in a step's totals."""
+    return {f"count/{name}": value for name, value in counts.items()}
+
+
+def clip_scale(norm: Tensor, clip_norm: float) -> Tensor:
+    """Return `clip_norm / max(norm, clip_norm)`, the factor of a gradient of that global norm."""
+    return clip_norm / ops.maximum(norm, clip_norm)
+
+
+def global_norm(gradients: Sequence[Tensor]) -> Tensor:
+    """Return `sqrt(sum_i |g_i|^2)`, a float32 scalar."""
+    return ops.sqrt(sum(ops.sum(ops.square(ops.cast(g, "float32"))) for g in gradients))

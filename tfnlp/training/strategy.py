@@ -1,0 +1,244 @@
+"""The `tf.distribute` strategy for the devices to train on."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import keras
+import tensorflow as tf
+
+from tfnlp import __version__
+from tfnlp.accelerators import accelerator, has_tpu, unused
+from tfnlp.files import first_line
+from tfnlp.training.rendezvous import host_and_port, rendezvous
+from tfnlp.training.workers import read_cluster
+
+if keras.backend.backend() == "jax":
+    from tfnlp.training.engines.jax_devices import jax_strategy
+    from tfnlp.training.engines.jax_workers import join
+
+if TYPE_CHECKING:
+    from tfnlp.training.engines.jax_devices import JaxDevices
+
+T = TypeVar("T")
+
+STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
+# The `MirroredStrategy` of several devices that this process has trained with. A second one would
+# number its collective operations from the start again: TensorFlow takes them for those of the
+# first, and stops for good where their shapes differ.
+_used: list[tf.distribute.MirroredStrategy] = []
+_INSTEAD = (
+    "use one strategy for the whole process: training.make_strategy('mirrored') returns the same "
+    "one each time; to train with another one, start another process"
+)
+
+
+def make_strategy(
+    name: str = "auto",
+    *,
+    tpu: str | None = None,
+    workers: Sequence[str] | None = None,
+    index: int | None = None,
+    wait: float = 300.0,
+    shard_optimizer: bool = False,
+) -> tf.distribute.Strategy | JaxDevices:
+    """Return the `tf.distribute` strategy called `name`, or with Keras on JAX the `JaxDevices`.
+
+    Args:
+        name: "auto" (a TPU if there is one, else all GPUs if there are several, else the default
+            device), "cpu", "gpu" (the first one), "mirrored" (all GPUs, or all logical CPUs; the
+            same strategy each time),
+            "multi_worker" (this process and those of other machines; call it before anything else
+            runs in TensorFlow or JAX) or "tpu".
+        tpu: with "tpu": which one, see `tpu_strategy`.
+        workers, index: with "multi_worker": see `read_cluster`.
+        wait: seconds to wait for other workers, or for the TPU.
+        shard_optimizer: with JAX: keep a part of each weight and of the optimizer's slots on every
+            device instead of all of them.
+
+    Raises:
+        ValueError: for another name, for arguments that the strategy does not have, and if the
+            engine sees no such device. If the name is not "cpu" and this machine has a TPU or GPU
+            that the engine can't use.
+        TimeoutError: if a worker or the TPU does not answer in time; names it.
+        ConnectionError: if the workers belong to different clusters.
+    """
+    if tpu is not None and name not in ("tpu", "auto"):
+        raise ValueError(f"--tpu {tpu} needs the strategy 'tpu', not {name!r}")
+    if name != "multi_worker" and (workers is not None or index is not None):
+        raise ValueError(f"--workers and --index need the strategy 'multi_worker', not {name!r}")
+    if not wait > 0:
+        raise ValueError(f"--wait {wait} must be a number of seconds above 0")
+    if name not in STRATEGIES:
+        raise ValueError(f"strategy={name!r} is unknown; choose one of {', '.join(STRATEGIES)}")
+    if keras.backend.backend() == "jax":
+        if tpu is not None:
+            raise ValueError(f"`tpu` {tpu} needs TensorFlow; JAX trains on the TPU of its machine")
+        if name == "multi_worker":
+            return join(workers, index, wait, shard_optimizer)
+        return jax_strategy(name, shard_optimizer)
+    if shard_optimizer:
+        raise ValueError("`shard_optimizer` needs the engine jax")
+    if name in ("auto", "mirrored", "multi_worker") and not tpu:
+        kind = accelerator()
+        if kind is not None and not tf.config.list_physical_devices(kind.upper()):
+            raise ValueError(unused(kind))  # TensorFlow does not see the device of this machine
+    if name == "multi_worker":
+        return _multi_worker(workers, index, wait)
+    if name == "tpu" or (name == "auto" and (tpu or tpu_here())):
+        return tpu_strategy(tpu, wait)
+    gpus = tf.config.list_logical_devices("GPU")
+    if name == "auto":
+        return (
+            mirrored([gpu.name for gpu in gpus]) if len(gpus) > 1 else tf.distribute.get_strategy()
+        )
+    if name == "cpu":
+        return tf.distribute.OneDeviceStrategy("/cpu:0")
+    if name == "gpu":
+        if not gpus:
+            raise ValueError("strategy='gpu', but TensorFlow sees no GPU; use 'cpu' or 'auto'")
+        return tf.distribute.OneDeviceStrategy("/gpu:0")
+    devices = gpus or tf.config.list_logical_devices("CPU")
+    return mirrored([device.name for device in devices])
+
+
+def _multi_worker(
+    workers: Sequence[str] | None,
+    index: int | None,
+    wait: float,
+) -> tf.distribute.Strategy:
+    addresses, index = read_cluster(workers, index)
+    rendezvous(addresses, index, wait, __version__)
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({"worker": addresses}),
+        task_type="worker",
+        task_id=index,
+        rpc_layer="grpc",
+    )
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+    except RuntimeError as error:
+        raise ValueError(
+            "the strategy 'multi_worker' must be made before anything else runs in TensorFlow"
+        ) from error
+
+
+def mirrored(devices: Sequence[str]) -> tf.distribute.MirroredStrategy:
+    """Return the process's `MirroredStrategy` for devices such as "/device:GPU:0".
+
+    It is the same one at each call.
+    """
+    for strategy in _used:
+        there = strategy.extended.worker_devices
+        if len(there) == len(devices) and all(map(str.endswith, there, devices)):
+            return strategy
+    return _made(tuple(devices))
+
+
+@functools.cache
+def _made(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
+    return tf.distribute.MirroredStrategy(list(devices))
+
+
+def use_mirrored(strategy: tf.distribute.Strategy) -> None:
+    """Remember which `MirroredStrategy` this process trains with."""
+    mirrors = isinstance(strategy, tf.distribute.MirroredStrategy)
+    if not mirrors or strategy.num_replicas_in_sync == 1:
+        return
+    if not _used:
+        _used.append(strategy)
+    if strategy is not _used[0]:
+        raise ValueError(
+            "this process has already trained with another MirroredStrategy, and TensorFlow mixes "
+            f"up the collective operations of two; {_INSTEAD}"
+        )
+
+
+def mixed_up(error: Exception) -> ValueError | None:
+    """Return what to say if an error of TensorFlow comes from two strategies; else None."""
+    said = str(error)
+    if isinstance(error, tf.errors.OpError) and "ollective" in said and "mismatch" in said:
+        return ValueError(
+            "TensorFlow has mixed up the collective operations of two MirroredStrategies of this "
+            f"process; {_INSTEAD}"
+        )
+    return None
+
+
+def tpu_here() -> str | None:
+    """Return the name of the TPU that this machine has or names, as on Colab, or None."""
+    if os.environ.get("COLAB_TPU_ADDR"):
+        return f"grpc://{os.environ['COLAB_TPU_ADDR']}"
+    if os.environ.get("TPU_NAME"):
+        return os.environ["TPU_NAME"]
+    return "local" if has_tpu() and tf.config.list_physical_devices("TPU") else None
+
+
+@functools.cache
+def tpu_strategy(name: str | None, seconds: float) -> tf.distribute.TPUStrategy:
+    """Return a `TPUStrategy` for a TPU, for which it waits so many seconds.
+
+    It is one for the process: initialising a TPU again deletes everything on it.
+
+    `name` is "local" (chips of this machine), the name of a Cloud TPU, or grpc://host:port; None:
+    the one that `tpu_here` finds.
+    """
+    name = name or tpu_here()
+    if not name:
+        raise ValueError(
+            "strategy='tpu', but this machine has no TPU; name one with --tpu, or choose another "
+            "--strategy"
+        )
+    _check_address(name, seconds)
+    return tf.distribute.TPUStrategy(_within(seconds, name, lambda: _connect(name)))
+
+
+def _check_address(name: str, seconds: float) -> None:
+    """Check that a TPU answers at its address: TensorFlow itself would wait for ever."""
+    if not name.startswith("grpc://"):
+        return
+    address = name.removeprefix("grpc://")
+    try:
+        socket.create_connection(host_and_port(address), timeout=min(seconds, 30)).close()
+    except OSError as error:
+        raise ValueError(
+            f"no TPU answers at {address} ({error.strerror or error}); check that it is running "
+            "and that the address is right"
+        ) from error
+
+
+def _connect(name: str) -> tf.distribute.cluster_resolver.TPUClusterResolver:
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
+    tf.config.experimental_connect_to_cluster(resolver)
+    tf.tpu.experimental.initialize_tpu_system(resolver)
+    return resolver
+
+
+def _within(seconds: float, name: str, connect: Callable[[], T]) -> T:
+    """Return the result of `connect()`, for which TensorFlow itself has no time limit."""
+    outcome = {}
+
+    def work() -> None:
+        try:
+            outcome["resolver"] = connect()
+        except Exception as error:  # raised below, in the calling thread
+            outcome["error"] = error
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError(f"the TPU {name!r} did not answer within {seconds:g} seconds")
+    if "error" in outcome:
+        reason = first_line(outcome["error"])
+        hint = ""
+        if "No OpKernel" in reason:
+            reason = "this TensorFlow was built without TPUs"
+            hint = "; pip install tensorflow-tpu==2.20.0 libtpu==0.0.21"
+        raise ValueError(f"there is no TPU {name!r}: {reason[:300]}{hint}") from outcome["error"]
+    return outcome["resolver"]
