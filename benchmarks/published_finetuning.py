@@ -141,7 +141,7 @@ def pair(name, seed, model, args, folder):
 def recipe(told):
     """The numbers that `tfnlp finetune` has for the model."""
     from tfnlp.runs import task_folder
-    from tfnlp.runs.finetune_settings import settings_of
+    from tfnlp.runs.finetune_recipe import settings_of
     from tfnlp.settings.tables import TASKS
 
     config = TASKS[told["task"]][0].make(output="", model=told["model"], train="")
@@ -151,13 +151,13 @@ def recipe(told):
 
 def examples(one, seed, args):
     """Examples to learn from and to measure on: the same draw for every seed, in its order."""
-    from tfnlp.data import read_task
+    from tfnlp.tasks import TASKS
 
     parts = []
     counts = args.examples or one.examples, args.dev_examples or one.dev_examples
     for file, count in zip((one.train, one.dev), counts, strict=True):
         path, (text, label) = os.path.join(args.data, file), one.columns
-        found = read_task(one.task, path, text=text, label=label).examples
+        found = TASKS[one.task].read(path, text=text, label=label).examples
         order = np.random.Generator(np.random.Philox(key=0)).permutation(len(found))[:count]
         if not parts:
             order = np.random.Generator(np.random.Philox(key=seed)).permutation(order)

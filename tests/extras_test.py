@@ -19,13 +19,13 @@ def test_what_is_missing_is_named_with_its_extra(monkeypatch):
 
 def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):
     from tfnlp.data.corpus.documents import open_tfds
-    from tfnlp.families.translation_use import evaluate
+    from tfnlp.families import FAMILIES
     from tfnlp.runs.task_run import TaskRun
 
     for name in ("sacrebleu.metrics", "jinja2", "tensorflow_datasets"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match="^BLEU needs sacrebleu"):
-        evaluate(None, None)
+        FAMILIES["seq2seq"].evaluate(None, None)
     run = object.__new__(TaskRun)  # nothing of it is read before
     with pytest.raises(ImportError, match="^`report` needs jinja2"):
         run.evaluate([("good", "a")], report=str(tmp_path / "page"))

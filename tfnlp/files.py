@@ -13,7 +13,8 @@ import socket
 import tempfile
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 # What `written_whole` has not finished, and folders that it replaces: machine, process, name.
 _TEMPORARY = re.compile(r"\.(partial|replaced)-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}-(.+)", re.DOTALL)
@@ -126,6 +127,20 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
         _remove_left_over(folder, "replaced", name)
     finally:
         _remove(temporary)
+
+
+def write_lines(path: str, lines: Iterable[Any]) -> None:
+    """Write a file of one entry a line, whole or not at all."""
+    with written_whole(path) as partial:
+        with open(partial, "w", encoding="utf-8", newline="") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+
+def same_folder(first: Any, second: Any) -> bool:
+    """Return whether two paths name the same folder."""
+    if not all(isinstance(path, str | os.PathLike) for path in (first, second)):
+        return False
+    return os.path.realpath(first) == os.path.realpath(second)
 
 
 @contextlib.contextmanager

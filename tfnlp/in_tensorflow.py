@@ -59,12 +59,12 @@ def export_in_tensorflow(model: Any, directory: str, **settings: Any) -> Any:
 
 
 def models_of(loaded: Any) -> list[Any]:
-    """Return the Keras models of a `Pretrained` or `TaskRun`, in a fixed order."""
+    """Return the Keras models of a `Pretrained` or `TaskRun`, in a fixed order; of others none."""
     if hasattr(loaded, "task_model"):
         features = loaded.task_model.features
         found = [loaded.task_model.model, None if features is None else features.encoder]
     else:
-        found = [loaded.encoder, loaded.pretrainer]
+        found = [getattr(loaded, name, None) for name in ("encoder", "pretrainer")]
     return [model for model in found if hasattr(model, "trainable_variables")]
 
 

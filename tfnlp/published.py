@@ -264,6 +264,5 @@ def _kaggle_errors(name: str, cache: str) -> Iterator[None]:
 
 
 def _is_of_network(error: Any) -> bool:
-    import requests
-
+    requests = needed("requests", "requests", "kaggle", "a model of Kaggle")
     return isinstance(error, requests.ConnectionError | requests.Timeout)

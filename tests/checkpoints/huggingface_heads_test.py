@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from tests.support import golden
 from tfnlp.checkpoints import Pretrained, load_gpt
 from tfnlp.checkpoints.gpt_config import config_of
 from tfnlp.families import FAMILIES
+from tfnlp.formats import export
 from tfnlp.models import gpt
-from tfnlp.runs.task_checkpoint import save_checkpoint
-from tfnlp.runs.task_folder import backbone_config, load_backbone, make_task_model
+from tfnlp.runs.backbone import backbone_config, load_backbone
+from tfnlp.runs.task_folder import make_task_model
 from tfnlp.tasks import Choose, task_of
 from tfnlp.text import gpt_tokenizer, train_bpe
 
@@ -234,7 +236,7 @@ def test_a_fine_tuned_model_is_a_start(capsys):
 
 
 def gpt_run(norm_first, **spec):
-    """A task's model on a small GPT with random weights, and the config of its run."""
+    """What a run on a small GPT with random weights would be."""
     kind = "gpt2" if norm_first else "gpt"
     tokenizer = gpt_tokenizer(train_bpe(TEXTS * 3, 300 if norm_first else 40, kind))
     arguments = dict(
@@ -248,10 +250,13 @@ def gpt_run(norm_first, **spec):
         spec=spec, head={"dropout": 0.1}, features=None, backbone=backbone_config(backbone)
     )
     task_model = make_task_model(backbone, config)
+    family = FAMILIES["gpt"]
     generator = np.random.default_rng(0)
     for weight in task_model.model.trainable_variables:
         weight.assign(weight + 0.3 * generator.standard_normal(weight.shape).astype("float32"))
-    return task_model, config
+    return SimpleNamespace(
+        task_model=task_model, config=config, family=family, path="run", low_rank=None
+    )
 
 
 @pytest.mark.slow
@@ -266,8 +271,9 @@ def gpt_run(norm_first, **spec):
 )
 def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
     """The bias has no place in the head: it is found in the last layer norm."""
-    task_model, config = gpt_run(norm_first, **spec)
-    save_checkpoint(task_model, config, "run", tmp_path / "out", False)
+    run = gpt_run(norm_first, **spec)
+    export(run, tmp_path / "out", {"format": "huggingface"}, None)
+    task_model = run.task_model
     rows = PAIRS if spec["task"] == "similarity" else [(text,) for text in TEXTS]
     examples = task_model.task.examples_of(rows)
     (prepared,) = task_model.prepare([examples])
@@ -286,9 +292,9 @@ def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
 
 @pytest.mark.slow
 def test_what_gpt_cannot_be_written_as(tmp_path):
-    task_model, config = gpt_run(True, task="similarity", texts=2, both_orders=True)
-    for changes, reason in (({}, "in both orders"), ({"features": "last"}, "frozen features")):
-        stated = {**config, **changes}
-        arguments = (task_model, stated, "run", tmp_path / "out", False)
-        one_line(reason, ValueError, save_checkpoint, *arguments)
+    run = gpt_run(True, task="similarity", texts=2, both_orders=True)
+    for features, reason in ((None, "in both orders"), ("last", "frozen features")):
+        run.config["features"] = features
+        arguments = (run, tmp_path / "out", {"format": "huggingface"}, None)
+        one_line(reason, ValueError, export, *arguments)
     assert not list(tmp_path.iterdir())

@@ -9,8 +9,11 @@ from tokenizers import Tokenizer
 
 from tests.checkpoints.faults import one_line
 from tests.support import golden
-from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs, sentence_byte_pairs
-from tfnlp.checkpoints.tokenizers.tokenizer_json import write_gpt_json
+from tfnlp.checkpoints.tokenizers.byte_pairs import (
+    find_byte_pairs,
+    sentence_byte_pairs,
+    write_gpt_json,
+)
 from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE, WordPieces, find_wordpiece
 from tfnlp.text import GPT2Tokenizer, gpt_tokenizer, train_bpe
 

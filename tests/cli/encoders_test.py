@@ -6,42 +6,17 @@ import numpy as np
 import pytest
 
 import tfnlp as library
-from tests.cli.command import checkpoint, error, tfnlp, weights
+from tests.cli.command import checkpoint, tfnlp, weights
 from tests.support import golden, run_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 TEXTS = ["the garden was", "a robin  sang"]
-MASKS = {"roberta": "<mask>", "electra": "blue"}  # an ELECTRA marks words instead
 FAMILIES = [
     "roberta",
     "electra",
     *(pytest.param(name, marks=pytest.mark.long) for name in ("bert", "distilbert", "albert")),
 ]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_run_and_its_files_of_hugging_face_say_the_same(family, made, tmp_path, capsys):
-    toy, folder, found = made(family), tmp_path / "huggingface", []
-    export = ["export", "--model", toy.run, "--output", folder, "--format", "huggingface"]
-    assert tfnlp(*export) == 0
-    mask = MASKS.get(family, "[MASK]")
-    for model in (toy.run, folder):
-        capsys.readouterr()
-        assert tfnlp("predict", family, "--model", model, f"the {mask} was") == 0
-        said = capsys.readouterr().out
-        if family != "electra":  # its files hold the discriminator alone
-            evaluate = ["evaluate", "--model", model, "--input", toy.valid, "--seq-length", 16]
-            assert tfnlp(*evaluate, "--batches", 3, "--json") == 0
-        if family == "albert":
-            assert tfnlp("predict", family, "--model", model, "it was", "--pair", "he is") == 0
-        found.append((said, capsys.readouterr().out))
-    assert found[0] == found[1]
-    if family != "electra":
-        measures = json.loads(found[0][1].split("\n")[0])
-        assert {"masked_lm_loss", "masked_lm_accuracy"} <= set(measures)
-        assert tfnlp("predict", family, "--model", toy.run, "the") == 1
-        assert mask in error(capsys)
 
 
 # Calls the pair, and the module that fills masks if there is one.

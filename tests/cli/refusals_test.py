@@ -62,27 +62,27 @@ REFUSED = {
     },
     # Export.
     "export --model {bert} --output out": {
-        "--trainable mix": "--trainable is for an ELMo; {bert} is a BERT",
+        "--trainable mix": "--trainable is for the module of an ELMo, not for the pair of an",
         "--format bilm": "--format bilm is not for a BERT",
-        "--fill --seq-length 8": "--seq-length is for the pair",
-        "--top 3": "--top is for --fill",
+        "--fill --seq-length 8": "not for a module that fills masks (--fill)",
+        "--top 3": "--top is for a module that fills masks (--fill), not for the pair",
     },
     "export --model {elmo} --output out": {
         "--seq-length 8": "{elmo} is an ELMo",
-        "--format bilm --l2 0.1": "--l2 is for a SavedModel, not for --format bilm",
+        "--format bilm --l2 0.1": "--l2 is for the module of an ELMo, not for the files of bilm-tf",
         "--trainable all --cache x": "cache",
         "--cache nowhere.txt": "cache nowhere.txt does not exist",
     },
     "export --model {gpt} --output out": {
-        "--format huggingface --weights int8": "--weights is for a SavedModel",
+        "--format huggingface --weights int8": "--weights is for the pair of a GPT",
     },
     "export --model {vectors} --output out": {
-        "--format glove --combiner sum": "--combiner is for a SavedModel",
+        "--format glove --combiner sum": "--combiner is for the module of word vectors",
     },
     "export --output out": {"--model bilm": "holds no *options*.json"},
     # Evaluation.
     "evaluate --model {bert} --input train.txt": {
-        "--tokenize": "--tokenize is for an ELMo or an NNLM; ",
+        "--tokenize": "--tokenize is for an ELMo or an NNLM, not for a BERT",
         "--model {elmo}": "does not say which words it predicts",
         "--model run": "run/config.json is not valid JSON",
     },
@@ -90,7 +90,7 @@ REFUSED = {
         "--stride 17 --seq-length 16": "stride must lie in [1, 16]",
     },
     "evaluate --model {vectors}": {
-        "": "is word vectors; give --analogies or --similarity",
+        "": "nothing to measure on; give --analogies or --similarity",
         "--analogies pairs.txt": "line 1 has 3 words",
     },
     # Prediction.

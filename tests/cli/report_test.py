@@ -127,7 +127,7 @@ def written(directory, name, rows=None, task=None):
         summary={"model": "toy " + EVIL, "updates": 1200, "rate": 5e-5},
         metrics=METRICS,
         history=HISTORY,
-        baselines=task.baselines([row[task.label] for row in rows]),
+        baselines=task.baselines([row[task.form.label] for row in rows]),
         rows=rows,
     )
     with open(path, encoding="utf-8") as file:

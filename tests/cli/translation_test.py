@@ -66,6 +66,7 @@ for path in sys.argv[1:3]:
 """
 
 
+@pytest.mark.long
 def test_exports_say_what_predict_says_with_tensorflow_alone(made, capsys):
     texts, predicted = ["the red dog", "", "cat sees the big cat"], []
     modules = [made(kind).exported for kind in TRANSLATORS]

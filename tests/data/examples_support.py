@@ -20,7 +20,7 @@ from tfnlp.data import (
     split_documents,
     token_stream,
 )
-from tfnlp.families.token_text import newline_id
+from tfnlp.families.gpt import newline_id
 from tfnlp.text import WordPieceTokenizer, gpt_tokenizer, read_bpe, read_vocabulary
 
 WORDS = "the a dog cat river mountain unbelievable walking walked sees crosses of in old".split()

@@ -10,7 +10,7 @@ from tests.data.examples_support import SEED, assert_same, documents_of, from_te
 from tfnlp import cli, models
 from tfnlp.cli.options import config_of
 from tfnlp.families import FAMILIES
-from tfnlp.families.examples import readable, with_examples
+from tfnlp.families.preparation import readable, with_examples
 
 pytest.importorskip("apache_beam")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

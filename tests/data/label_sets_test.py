@@ -5,7 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from tfnlp.data import TaskExample, examples_of, read_task
+from tfnlp.data import TaskExample
+from tfnlp.tasks import Labels
 
 WANT = [TaskExample(("a b",), ("x", "y")), TaskExample(("c",), ()), TaskExample(("d",), ("y",))]
 BITS = "id,text,y,x,votes\n7,a b,1,1,3\n8,c,0,0,0\n9,d,1,0,1\n"
@@ -26,23 +27,23 @@ BITS = "id,text,y,x,votes\n7,a b,1,1,3\n8,c,0,0,0\n9,d,1,0,1\n"
 )  # fmt: skip
 def test_files_of_each_format(tmp_path, name, text, found):
     (tmp_path / name).write_text(text)
-    data = read_task("labels", tmp_path / name)
+    data = Labels.read(tmp_path / name)
     assert data.examples == WANT and data.labels_as == found
     with gzip.open(tmp_path / f"{name}.gz", "wt") as file:
         file.write(text)
-    assert read_task("labels", tmp_path / f"{name}.gz").examples == WANT
+    assert Labels.read(tmp_path / f"{name}.gz").examples == WANT
 
 
 def test_a_separator_or_columns_that_are_named(tmp_path):
     (tmp_path / "a.tsv").write_text("text\tlabels\na b\ty, z;x\nd\tx\n")
-    named = read_task("labels", tmp_path / "a.tsv", separator=";").examples
+    named = Labels.read(tmp_path / "a.tsv", separator=";").examples
     assert [e.label for e in named] == [("x", "y, z"), ("x",)]
     (tmp_path / "b.csv").write_text(BITS)
-    assert [e.label for e in read_task("labels", tmp_path / "b.csv", label=["x"]).examples] == [
+    assert [e.label for e in Labels.read(tmp_path / "b.csv", label=["x"]).examples] == [
         ("x",), (), (),
     ]  # fmt: skip
     (tmp_path / "c.tsv").write_text("a b\t1\t0\nc\t0\t1\n")
-    numbered = read_task("labels", tmp_path / "c.tsv", text=0, label=[1, 2]).examples
+    numbered = Labels.read(tmp_path / "c.tsv", text=0, label=[1, 2]).examples
     assert [e.label for e in numbered] == [("1",), ("2",)]
 
 
@@ -50,28 +51,28 @@ def test_further_files_are_read_as_the_first(tmp_path):
     """In the second all votes happen to be 0 or 1, and no cell has two labels."""
     (tmp_path / "a.csv").write_text(BITS)
     (tmp_path / "b.csv").write_text("id,text,y,x,votes\n1,e,1,0,1\n")
-    data = read_task("labels", [tmp_path / "a.csv", tmp_path / "b.csv"])
+    data = Labels.read([tmp_path / "a.csv", tmp_path / "b.csv"])
     assert data.examples[-1] == TaskExample(("e",), ("y",))
 
 
 def test_comments_of_jigsaw_whose_labels_are_not_known_are_left_out(tmp_path):
     (tmp_path / "a.csv").write_text("id,comment_text,toxic\n1,a,1\n2,b,-1\n3,c,0\n")
-    data = read_task("labels", tmp_path / "a.csv")
+    data = Labels.read(tmp_path / "a.csv")
     assert [e.label for e in data.examples] == [("toxic",), ()]
     assert len(data.skipped) == 1 and "not known" in data.skipped[0]
 
 
 def test_python_rows(tmp_path):
     rows = [("a b", ["y", "x"]), ("c", []), ("d", ["y"])]
-    assert examples_of(rows, "labels").examples == WANT
+    assert Labels.read(rows).examples == WANT
     frame = {"text": ["a b", "c", "d"], "y": np.array([1, 0, 1]), "x": [True, False, False]}
-    assert examples_of(frame, "labels").examples == WANT
+    assert Labels.read(frame).examples == WANT
     nan = {"text": ["a b", "c", "d"], "labels": ["y|x", float("nan"), "y"]}  # pandas' empty cell
-    assert examples_of(nan, "labels").examples == WANT
-    assert examples_of(WANT, "labels").examples == WANT
-    pair = examples_of([("a", "b", ["x"])], "labels").examples
+    assert Labels.read(nan).examples == WANT
+    assert Labels.read(WANT).examples == WANT
+    pair = Labels.read([("a", "b", ["x"])]).examples
     assert pair == [TaskExample(("a", "b"), ("x",))]
-    unlabelled = examples_of([("a", "b")], "labels", labelled=False).examples
+    unlabelled = Labels.read([("a", "b")], labelled=False).examples
     assert unlabelled == [TaskExample(("a", "b"), None)]
 
 
@@ -87,12 +88,12 @@ def test_python_rows(tmp_path):
 def test_what_is_wrong_is_named(tmp_path, text, options, message):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_task("labels", tmp_path / "a.csv", **options)
-    unlabelled = read_task("labels", tmp_path / "a.csv", labelled=False, **options)
+        Labels.read(tmp_path / "a.csv", **options)
+    unlabelled = Labels.read(tmp_path / "a.csv", labelled=False, **options)
     assert unlabelled.examples[0].segments == ("a",)
 
 
 def test_labels_that_are_no_names_are_refused():
     for labels in ([["x"]], [True], {"x": 1}, [" "]):
         with pytest.raises(ValueError, match="train, row 0: "):
-            examples_of([("a", labels)], "labels", name="train")
+            Labels.read([("a", labels)], name="train")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tfnlp.data import read_task
+from tfnlp.tasks import TASKS, Answer, Choose, Embed, Labels, Tag
 
 ROWS = [{"sentence": "a film", "label": "good"}, {"sentence": "no\nfilm", "label": "bad"}]
 TEXTS = [(("a film",), "good"), (("no\nfilm",), "bad")]
@@ -19,7 +19,7 @@ def write(path, content):
 
 
 def texts_of(path, task="classify"):
-    return [(e.segments, e.label) for e in read_task(task, path).examples]
+    return [(e.segments, e.label) for e in TASKS[task].read(path).examples]
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_questions_one_by_one(tmp_path):
         ("a.json", json.dumps(rows)),
         ("b.json", json.dumps({"data": rows})),
     ):
-        first, second = read_task("answer", write(tmp_path / name, content)).examples
+        first, second = Answer.read(write(tmp_path / name, content)).examples
         assert (first.id, first.context, first.answers) == ("0", "a dog ran", (("dog", 2),))
         assert (second.id, second.answers) == ("x", ())
     bad = {**QUESTION, "answers": {"text": ["dog"], "answer_start": []}}
     path = write(tmp_path / "c.jsonl", json.dumps(rows[0]) + "\n" + json.dumps(bad))
     with pytest.raises(ValueError, match="c.jsonl, line 2: the lists of answers have different"):
-        read_task("answer", path)
-    assert len(read_task("answer", path, skip=True).skipped) == 1
+        Answer.read(path)
+    assert len(Answer.read(path, skip=True).skipped) == 1
 
 
 def test_parquet(tmp_path):
@@ -65,16 +65,16 @@ def test_parquet(tmp_path):
 
     assert texts_of(table("a.parquet", ROWS)) == TEXTS
     path = table("b.parquet", [{"context": "a", "choices": ["b", "c"], "label": 1}])
-    (example,) = read_task("choose", path).examples
+    (example,) = Choose.read(path).examples
     assert (example.choices, example.label) == (("b", "c"), 1)
     path = table("c.parquet", [{"tokens": ["a", "dog"], "ner_tags": [0, 3]}])
-    assert read_task("tag", path).examples[0].tags == ("0", "3")
+    assert Tag.read(path).examples[0].tags == ("0", "3")
     path = table("d.parquet", [{**QUESTION, "answers": ANSWERS}])
-    assert read_task("answer", path).examples[0].answers == (("dog", 2),)
+    assert Answer.read(path).examples[0].answers == (("dog", 2),)
     path = table("l.parquet", [{"text": "a b", "labels": ["y", "x"]}, {"text": "c", "labels": []}])
-    assert [e.label for e in read_task("labels", path).examples] == [("x", "y"), ()]
+    assert [e.label for e in Labels.read(path).examples] == [("x", "y"), ()]
     path = table("e.parquet", [{"anchor": "a", "positive": "b"}])
-    assert read_task("embed", path).examples[0].segments == ("a", "b")
+    assert Embed.read(path).examples[0].segments == ("a", "b")
     with pytest.raises(ValueError, match="row 2: text 'sentence' must be a text; got None"):
         texts_of(table("f.parquet", [*ROWS[:1], {"sentence": None, "label": "x"}]))
     path.write_bytes(path.read_bytes()[:-9])
@@ -98,7 +98,7 @@ def test_parquet(tmp_path):
 )  # fmt: skip
 def test_what_a_file_is_instead(task, name, content, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        read_task(task, write(tmp_path / name, content))
+        TASKS[task].read(write(tmp_path / name, content))
 
 
 def test_lines_with_some_tabs_are_texts(tmp_path):

@@ -5,13 +5,13 @@ from collections import Counter
 import pytest
 
 from tests.support import shared_data
-from tfnlp.data import read_task
+from tfnlp.tasks import TASKS, Tag
 
 
 @pytest.mark.slow
 def test_english_web_treebank():
-    dev = read_task("tag", shared_data("tag/ud_ewt/en_ewt-ud-dev.conllu")).examples
-    train = read_task("tag", shared_data("tag/ud_ewt/en_ewt-ud-train.conllu.gz")).examples
+    dev = Tag.read(shared_data("tag/ud_ewt/en_ewt-ud-dev.conllu")).examples
+    train = Tag.read(shared_data("tag/ud_ewt/en_ewt-ud-train.conllu.gz")).examples
     assert (len(train), len(dev)) == (12544, 2001)  # as the treebank's stats.xml has it
     assert sum(len(s.words) for s in train) == 204577
     assert len({tag for s in train for tag in s.tags}) == 17  # universal tags
@@ -33,5 +33,5 @@ def test_english_web_treebank():
     ],
 )  # fmt: skip
 def test_published_files_are_read_whole(task, name, rows, labels):
-    examples = read_task(task, shared_data(name)).examples
+    examples = TASKS[task].read(shared_data(name)).examples
     assert len(examples) == rows and Counter(e.label for e in examples) == labels

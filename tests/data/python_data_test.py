@@ -13,12 +13,11 @@ from tfnlp.data import (
     TaskExample,
     WordCorpus,
     documents_of,
-    examples_of,
     frequent_words,
     read_documents,
-    read_task,
     split_documents,
 )
+from tfnlp.tasks import TASKS, Classify
 
 TEXTS = ["Rain fell. It was cold.", "Snow fell."]
 DOCUMENTS = [["Rain fell.", "It was cold."], ["Snow fell."]]
@@ -122,6 +121,8 @@ SQUAD = {
         ("answer", [SQUAD, {**SQUAD, "id": "x", "answers": []}],
          [Question("0", "Who?", "It was I.", (("I", 7),)), Question("x", "Who?", "It was I.")]),
         ("answer", [tuple(SQUAD.values())], [Question("0", "Who?", "It was I.", (("I", 7),))]),
+        ("answer", [("Who?", "It was I.", {"text": ["I"], "answer_start": [7]})],
+         [Question("0", "Who?", "It was I.", (("I", 7),))]),
         ("answer", [{**SQUAD, "answers": {"text": ["I"], "answer_start": np.array([7])}}],
          [Question("0", "Who?", "It was I.", (("I", 7),))]),
         ("tag", [(["A", "dog"], ("DET", "NOUN"))], [TaggedSentence(("A", "dog"), ("DET", "NOUN"))]),
@@ -131,8 +132,8 @@ SQUAD = {
     ],
 )  # fmt: skip
 def test_rows_of_each_task(task, data, expected):
-    assert examples_of(data, task).examples == expected
-    assert examples_of(expected, task).examples == expected
+    assert TASKS[task].read(data).examples == expected
+    assert TASKS[task].read(expected).examples == expected
 
 
 @pytest.mark.parametrize(
@@ -150,15 +151,15 @@ def test_rows_of_each_task(task, data, expected):
     ],
 )
 def test_rows_to_predict_need_no_label(task, data, expected):
-    assert examples_of(data, task, labelled=False).examples == expected
+    assert TASKS[task].read(data, labelled=False).examples == expected
 
 
 def test_columns_of_rows():
     row = {"a": "so good", "b": "x", "c": "yes"}
     want = classes(("so good", "yes"))
-    assert examples_of([row], "classify", text="a", label="c").examples == want
-    assert examples_of([tuple(row.values())], "classify", text=0, label=2).examples == want
-    dropped = examples_of([*zip(*COLUMNS.values(), strict=True), ("b", "-")], "classify")
+    assert Classify.read([row], text="a", label="c").examples == want
+    assert Classify.read([tuple(row.values())], text=0, label=2).examples == want
+    dropped = Classify.read([*zip(*COLUMNS.values(), strict=True), ("b", "-")])
     assert dropped.examples == GOOD and len(dropped.skipped) == 1
 
 
@@ -169,13 +170,12 @@ def test_paths_globs_and_read_examples(tmp_path):
     want = classes(("a", "x"), ("b", "x"))
     paths = [tmp_path / "a.jsonl", str(tmp_path / "b.jsonl")]
     for given in (paths, tmp_path / "*.jsonl", [str(tmp_path / "*.jsonl")]):
-        assert examples_of(given, "classify").examples == want
-        assert read_task("classify", given).examples == want
-    unlabelled = examples_of([tmp_path / "a.jsonl"], "classify", labelled=False)
+        assert Classify.read(given).examples == want
+    unlabelled = Classify.read([tmp_path / "a.jsonl"], labelled=False)
     assert unlabelled.examples == want[:1]
-    assert examples_of(unlabelled, "classify").examples == want[:1]
+    assert Classify.read(unlabelled).examples == want[:1]
     with pytest.raises(FileNotFoundError, match=r"no file matches .*\*\.csv"):
-        examples_of(str(tmp_path / "*.csv"), "classify")
+        Classify.read(str(tmp_path / "*.csv"))
 
 
 @pytest.mark.parametrize(
@@ -191,16 +191,15 @@ def test_paths_globs_and_read_examples(tmp_path):
         ("classify", ["a.tsv", ("a", "x")], "train: .*row 1"),
         ("classify", [TaskExample(("a",), None)], "train, row 0: has no label"),
         ("tag", [TaskExample(("a",), "x")], "train, row 0: .*TaggedSentence"),
-        ("sort", [("a", "x")], "task"),
     ],
 )  # fmt: skip
 def test_wrong_rows(task, data, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        examples_of(data, task, name="train")
+        TASKS[task].read(data, name="train")
 
 
 def test_bad_rows_are_skipped_on_request():
     data = [b"\xff", ("a", "x"), ("", "x"), ("b", "y", "z"), ("c", "y")]
-    found = examples_of(data, "classify", name="dev", skip=True)
+    found = Classify.read(data, name="dev", skip=True)
     assert found.examples == classes(("a", "x"), ("c", "y"))
     assert [why.split(":")[0] for why in found.skipped] == [f"dev, row {n}" for n in (0, 2, 3)]

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from tests.data.task_files import CONLLU, COPA, ask, squad, write
-from tfnlp.data import read_task
+from tfnlp.tasks import TASKS
 
 GOOD = "sentence1\tsentence2\tlabel\na\tb\t1\n"
 
@@ -56,10 +56,10 @@ BAD = [  # task, name, content, where, why, how many good ones beside it
 def test_bad_rows_stop_or_are_written_down(tmp_path, task, name, content, where, why, good):
     path = write(tmp_path, content, name)
     with pytest.raises(ValueError) as caught:
-        read_task(task, path)
+        TASKS[task].read(path)
     message = str(caught.value)
     assert message.startswith(f"{path}, {where}: ") and why in message and "\n" not in message
-    data = read_task(task, path, skip=True)
+    data = TASKS[task].read(path, skip=True)
     assert data.skipped == [message] and len(data.examples) == good
 
 
@@ -81,7 +81,7 @@ def test_bad_rows_stop_or_are_written_down(tmp_path, task, name, content, where,
 )
 def test_files_without_any_example(tmp_path, task, name, content, message):
     with pytest.raises(ValueError, match=message):
-        read_task(task, write(tmp_path, content, name), skip=True)
+        TASKS[task].read(write(tmp_path, content, name), skip=True)
 
 
 def test_wrong_paths(tmp_path):
@@ -92,16 +92,15 @@ def test_wrong_paths(tmp_path):
             (str(tmp_path / "absent"), FileNotFoundError, "absent"),
             (str(tmp_path), IsADirectoryError, str(tmp_path)),
             (str(path), OSError, "a.jsonl.gz"),
-            ([], ValueError, "no files"),
+            ([], ValueError, "empty"),
         ):
             with pytest.raises(error, match=message):
-                read_task(task, paths)
+                TASKS[task].read(paths)
 
 
 @pytest.mark.parametrize(
     "task, arguments, message",
     [
-        ("parse", {}, "task"),
         ("classify", {"text": ["a", 1], "label": 0}, "all names"),
         ("classify", {"text": -1}, "column .* -1"),
         ("classify", {"text": [0, 1, 2], "label": 2}, "text"),
@@ -117,4 +116,4 @@ def test_wrong_paths(tmp_path):
 )
 def test_wrong_arguments(tmp_path, task, arguments, message):
     with pytest.raises(ValueError, match=message):
-        read_task(task, write(tmp_path, "a\tlabel\nb\t1\n", "a.tsv"), **arguments)
+        TASKS[task].read(write(tmp_path, "a\tlabel\nb\t1\n", "a.tsv"), **arguments)

@@ -1,7 +1,8 @@
 import pytest
 
 from tests.data.task_files import CONLLU, CONTEXT, COPA, ask, squad, write
-from tfnlp.data import Question, TaggedSentence, TaskData, TaskExample, examples_of, read_task
+from tfnlp.data import Question, TaggedSentence, TaskData, TaskExample
+from tfnlp.tasks import TASKS, Answer, Choose, Classify, Similarity, Tag
 
 PAIR = [TaskExample(('A "dog', "An animal."), "yes"), TaskExample(("x", "y, z"), "no")]
 
@@ -17,8 +18,8 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_with_the_columns_that_they_have(tmp_path, name, end):
     path = write(tmp_path, TABLES[name], name + end)
-    assert read_task("classify", path) == TaskData(PAIR, [])
-    one = read_task("classify", [path], text="hypothesis", label="label").examples
+    assert Classify.read(path) == TaskData(PAIR, [])
+    one = Classify.read([path], text="hypothesis", label="label").examples
     assert one == [TaskExample((e.segments[1],), e.label) for e in PAIR]
 
 
@@ -37,9 +38,9 @@ def test_which_columns_come_first(tmp_path, columns, texts):
     label = next(n for n in ("label", "gold_label", "score", "similarity", "idx") if n in names)
     path = write(tmp_path, "\t".join(names) + "\n" + "\t".join(fields), "a.tsv")
     want = TaskExample(tuple(fields[n] for n in texts), fields[names.index(label)])
-    assert read_task("classify", path, label=label).examples == [want]
+    assert Classify.read(path, label=label).examples == [want]
     if label != "idx":
-        assert read_task("classify", path).examples == [want]
+        assert Classify.read(path).examples == [want]
 
 
 def test_columns_by_number_and_several_files(tmp_path):
@@ -47,25 +48,25 @@ def test_columns_by_number_and_several_files(tmp_path):
     rows = write(tmp_path, 'x,0,,"He, too\nran"\n', "b.csv")
     want = [('He "went.', "1"), ("He goed.", "0"), ("He, too\nran", "0")]
     for text, label in ((3, 1), ("3", "1"), (["3"], 1)):
-        examples = read_task("classify", [cola, rows], text=text, label=label).examples
+        examples = Classify.read([cola, rows], text=text, label=label).examples
         assert [(*e.segments, e.label) for e in examples] == want
 
 
 def test_lines_of_label_and_text(tmp_path):
     path = write(tmp_path, "1 a fine film\n\nNUM:date When ?\n", "a.txt")
-    texts = [e.segments[0] for e in read_task("classify", path, labelled=False).examples]
+    texts = [e.segments[0] for e in Classify.read(path, labelled=False).examples]
     assert texts == ["1 a fine film", "NUM:date When ?"]
     want = [TaskExample(("a fine film",), "1"), TaskExample(("When ?",), "NUM:date")]
-    assert read_task("classify", path).examples == want
-    assert read_task("classify", path, label=0, labelled=False).examples == want
+    assert Classify.read(path).examples == want
+    assert Classify.read(path, label=0, labelled=False).examples == want
 
 
 def test_scores(tmp_path):
     path = write(tmp_path, "s\t5.000\tA\tB\ns\t0\tC\tD\tmore\tmore\n", "a.txt")
     want = [TaskExample(("A", "B"), 5.0), TaskExample(("C", "D"), 0.0)]
-    assert read_task("similarity", path, text=(2, 3), label=1).examples == want
+    assert Similarity.read(path, text=(2, 3), label=1).examples == want
     path = write(tmp_path, '{"text_a": "A", "text_b": "B", "score": 1}', "a.jsonl")
-    assert read_task("similarity", path).examples == [TaskExample(("A", "B"), 1.0)]
+    assert Similarity.read(path).examples == [TaskExample(("A", "B"), 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -87,13 +88,13 @@ def test_scores(tmp_path):
 def test_choices(tmp_path, name, content, columns):
     path = write(tmp_path, content, name)
     want = TaskExample(("He",), 2, ("ran", "sat", "ate"))
-    assert read_task("choose", path, **columns).examples == [want]
+    assert Choose.read(path, **columns).examples == [want]
 
 
 def test_copa(tmp_path):
     shorts = "It was hot & dry.", "She planned to run\nalong the beach."
     for name in ("a.xml", "a.xml.gz"):
-        assert read_task("choose", write(tmp_path, COPA, name)).examples == [
+        assert Choose.read(write(tmp_path, COPA, name)).examples == [
             TaskExample(("The runner wore shorts because",), 0, shorts),
             TaskExample(("It rained so",), 1, ("It was dry.", "It was wet.")),
         ]
@@ -110,10 +111,10 @@ def test_columns_of_words_and_tags(tmp_path):
     for content in (CONLL, CONLL.replace("CD  I ", "CD I").replace(" ", "\t") + "\n\n \n\n"):
         path = write(tmp_path, content, "a.conll")
         for label in (None, 2, "2"):
-            assert read_task("tag", path, label=label).examples == TAGGED
-        middle = read_task("tag", path, label=1).examples
+            assert Tag.read(path, label=label).examples == TAGGED
+        middle = Tag.read(path, label=1).examples
         assert [s.tags for s in middle] == [("NN", "CD"), ("NNP",)]
-        assert read_task("tag", path, text=1, label=0).examples[1].words == ("NNP",)
+        assert Tag.read(path, text=1, label=0).examples[1].words == ("NNP",)
 
 
 IOB1 = {  # by hand: Ramshaw & Marcus 1995, section 4
@@ -129,33 +130,33 @@ def conll(sentences):
 
 
 def test_tags_of_entities_are_read_as_bio(tmp_path):
-    data = read_task("tag", write(tmp_path, conll(IOB1), "iob1.txt"))
+    data = Tag.read(write(tmp_path, conll(IOB1), "iob1.txt"))
     assert [e.tags for e in data.examples] == list(IOB1.values())
     assert data.scheme == "IOB1 tags, read as BIO: 6 of 8 entities begin with I-"
     rows = [(["w"] * len(tags), list(tags)) for tags in IOB1]
-    found = examples_of(rows, "tag")
+    found = Tag.read(rows)
     assert found.scheme == data.scheme
     assert [e.tags for e in found.examples] == list(IOB1.values())
-    assert examples_of(found.examples, "tag").scheme == "BIO tags of 8 entities"
-    data = read_task("tag", write(tmp_path, conll(IOB1.values()), "bio.txt"))
+    assert Tag.read(found.examples).scheme == "BIO tags of 8 entities"
+    data = Tag.read(write(tmp_path, conll(IOB1.values()), "bio.txt"))
     assert [e.tags for e in data.examples] == list(IOB1.values())
     assert data.scheme == "BIO tags of 8 entities"
     # A file of both, and one in which nothing says which it is: it means the same in both.
-    data = read_task("tag", write(tmp_path, conll([*IOB1, ("B-A", "O")]), "both.txt"))
+    data = Tag.read(write(tmp_path, conll([*IOB1, ("B-A", "O")]), "both.txt"))
     assert data.scheme.startswith("BIO and IOB1 tags mixed, read as BIO: 6 of 9 ent")
     assert data.examples[-1].tags == ("B-A", "O")
     for tags in (("O", "O"), ("NN", "I-A"), ("O", "B-A", "T-A"), ("B", "I")):
-        data = read_task("tag", write(tmp_path, conll([tags]), "other.txt"))
+        data = Tag.read(write(tmp_path, conll([tags]), "other.txt"))
         assert data.examples[0].tags == tags and data.scheme is None
 
 
 def test_words_and_tags_in_json(tmp_path):
     rows = '{"tokens": ["#", "10\u00a0000"], "ner_tags": ["B", "I"], "id": 4}\n'
     path = write(tmp_path, rows + '{"tokens": ["EU"], "ner_tags": ["O"]}\n', "a.jsonl")
-    assert read_task("tag", path).examples == TAGGED
+    assert Tag.read(path).examples == TAGGED
     path = write(tmp_path, '{"w": ["a", "b"], "t": [3, 0]}', "b.jsonl")
     want = TaggedSentence(("a", "b"), ("3", "0"))
-    assert read_task("tag", path, text="w", label="t").examples == [want]
+    assert Tag.read(path, text="w", label="t").examples == [want]
 
 
 def test_conllu(tmp_path):
@@ -168,7 +169,7 @@ def test_conllu(tmp_path):
             4: [("VB", "RB"), ("NFP",)],
             "5": [("_", "Polarity=Neg"), ("_",)],
         }.items():
-            found = read_task("tag", path, label=label).examples
+            found = Tag.read(path, label=label).examples
             assert found == [
                 TaggedSentence(("do", "n't"), tags[0]),
                 TaggedSentence(("_",), tags[1]),
@@ -178,7 +179,7 @@ def test_conllu(tmp_path):
 def test_squad(tmp_path):
     path = write(tmp_path, squad(ask()), "a.json")
     want = Question("q1", "Who?", CONTEXT, (("cat", 4), ("cat ran", 15)))
-    assert read_task("answer", path) == TaskData([want], [])
+    assert Answer.read(path) == TaskData([want], [])
     plausible = [{"answer_start": 999, "text": "dog"}]
     second = squad(
         ask(is_impossible=False),
@@ -186,7 +187,7 @@ def test_squad(tmp_path):
         ask("q3", ()),
         version="v2.0",
     )
-    found = read_task("answer", write(tmp_path, second, "b.json.gz")).examples
+    found = Answer.read(write(tmp_path, second, "b.json.gz")).examples
     assert found[0] == want and [(q.id, q.answers) for q in found[1:]] == [("q2", ()), ("q3", ())]
 
 
@@ -213,18 +214,18 @@ UNLABELLED = [
 @pytest.mark.parametrize("task, name, content, columns, want", UNLABELLED)
 def test_without_labels(tmp_path, task, name, content, columns, want):
     path = write(tmp_path, content, name)
-    assert read_task(task, path, labelled=False, **columns).examples == [want]
+    assert TASKS[task].read(path, labelled=False, **columns).examples == [want]
     if (getattr(want, "label", None) or getattr(want, "tags", None)) is None:
         with pytest.raises(ValueError):
-            read_task(task, path, **columns)
+            TASKS[task].read(path, **columns)
 
 
 def test_rows_to_leave_out(tmp_path):
     content = "sentence\tlabel\nA\tyes\nB\t-\nC\tno\n"
     path = write(tmp_path, content, "a.tsv")
-    data = read_task("classify", path)
+    data = Classify.read(path)
     assert [e.label for e in data.examples] == ["yes", "no"]
     assert data.skipped == [f"{path}, line 3: its label '-' is one to leave out"]
-    assert len(read_task("classify", path, drop=()).examples) == 3
-    assert len(read_task("classify", path, labelled=False).examples) == 3
-    assert len(read_task("classify", path, drop=("yes", "no")).examples) == 1
+    assert len(Classify.read(path, drop=()).examples) == 3
+    assert len(Classify.read(path, labelled=False).examples) == 3
+    assert len(Classify.read(path, drop=("yes", "no")).examples) == 1

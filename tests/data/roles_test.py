@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tests.data.task_files import write
-from tfnlp.data import RoleSentence, examples_of, read_task
+from tfnlp.data import RoleSentence
+from tfnlp.tasks import Roles
 
 
 def conllu(*words):
@@ -34,9 +35,9 @@ def test_one_example_for_each_predicate(tmp_path):
     for end in ("\n", "\r\n"):
         for name in ("a.conllu", "a.conllu.gz"):
             path = write(tmp_path, content.replace("\n", end), name)
-            assert read_task("roles", path).examples == WANT
+            assert Roles.read(path).examples == WANT
     bare = conllu(("1", "She", "_"), ("2", "sold", "sell.01"), ("3", "using", "use.01"))
-    found = read_task("roles", write(tmp_path, bare, "b.conllu"), labelled=False).examples
+    found = Roles.read(write(tmp_path, bare, "b.conllu"), labelled=False).examples
     assert found == [RoleSentence(WORDS[:3], None, 1), RoleSentence(WORDS[:3], None, 2)]
 
 
@@ -52,17 +53,17 @@ def test_one_example_for_each_predicate(tmp_path):
 )
 def test_wrong_columns_of_roles(content, why, tmp_path):
     with pytest.raises(ValueError, match=why):
-        read_task("roles", write(tmp_path, content, "a.conllu"))
+        Roles.read(write(tmp_path, content, "a.conllu"))
     if "no examples" not in why:
-        data = read_task("roles", write(tmp_path, SOLD + content, "a.conllu"), skip=True)
+        data = Roles.read(write(tmp_path, SOLD + content, "a.conllu"), skip=True)
         assert data.examples == WANT and len(data.skipped) == 1
 
 
 def test_other_files_of_roles(tmp_path):
     with pytest.raises(ValueError, match="a.conll"):
-        read_task("roles", write(tmp_path, "She ARG0\n", "a.conll"))
+        Roles.read(write(tmp_path, "She ARG0\n", "a.conll"))
     with pytest.raises(ValueError, match="text and label"):
-        read_task("roles", write(tmp_path, SOLD, "a.conllu"), label=3)
+        Roles.read(write(tmp_path, SOLD, "a.conllu"), label=3)
 
 
 def test_rows_of_roles(tmp_path):
@@ -70,11 +71,11 @@ def test_rows_of_roles(tmp_path):
     path = write(tmp_path, "".join(json.dumps(row) + "\n" for row in dicts), "a.jsonl")
     tuples = [(list(e.words), e.predicate, list(e.tags)) for e in WANT]
     for rows in (path, dicts, tuples, WANT):
-        assert examples_of(rows, "roles").examples == WANT
-    unlabelled = examples_of([("She sold it", 1)], "roles", labelled=False).examples
+        assert Roles.read(rows).examples == WANT
+    unlabelled = Roles.read([("She sold it", 1)], labelled=False).examples
     assert unlabelled == [RoleSentence(("She", "sold", "it"), None, 1)]
     # Roles of spans in another scheme than BIO are read as BIO.
-    data = examples_of([(["a", "b", "c"], 0, ["S-V", "B-A1", "E-A1"])], "roles")
+    data = Roles.read([(["a", "b", "c"], 0, ["S-V", "B-A1", "E-A1"])])
     assert data.examples[0].tags == ("B-V", "B-A1", "I-A1") and data.scheme.startswith("BIOES")
 
 
@@ -84,4 +85,4 @@ def test_rows_of_roles(tmp_path):
 def test_wrong_predicates(predicate, why):
     row = (list(WORDS), predicate, list(WANT[0].tags))
     with pytest.raises(ValueError, match=f"row 1: .*{why}"):
-        examples_of([(list(WORDS), 1, list(WANT[0].tags)), row], "roles")
+        Roles.read([(list(WORDS), 1, list(WANT[0].tags)), row])

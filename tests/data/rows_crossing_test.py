@@ -1,5 +1,6 @@
 """Every container of texts and of rows, at every entry point: all mean the same."""
 
+import functools
 import json
 import pathlib
 
@@ -13,8 +14,9 @@ import pytest
 import tensorflow as tf
 
 import tfnlp
-from tfnlp.data import documents_of, examples_of, rows_of, texts_of
+from tfnlp.data import documents_of, rows_of, texts_of
 from tfnlp.data.corpus.parallel_text import parallel_rows
+from tfnlp.tasks import Choose, Classify, Tag
 
 TEXTS = [f"the {word} sat by the fire and the {word} slept" for word in "dog cat man boy".split()]
 LABELS = ["yes", "no", "no", "yes"]
@@ -55,14 +57,10 @@ TEXTS_IN = {
 }  # fmt: skip
 
 
-def classes(labels):
-    return datasets.ClassLabel(names=sorted(set(labels)))
-
-
 def numbered(texts, labels):
-    names = classes(labels)
+    names = datasets.ClassLabel(names=sorted(set(labels)))
     features = datasets.Features({"text": datasets.Value("string"), "label": names})
-    columns = {"text": texts, "label": [names.str2int(label) for label in labels]}
+    columns = {"text": texts, "label": list(map(names.str2int, labels))}
     return datasets.Dataset.from_dict(columns, features)
 
 
@@ -103,153 +101,108 @@ ROWS_IN = {
 }
 
 
-@pytest.fixture(scope="module")
-def model(made):
-    return tfnlp.load(made("bert").run)
+class Loaded:
+    """What the entry points belong to, made when a test first asks for it."""
+
+    def __init__(self, made, folder):
+        self.made, self.folder = made, folder
+
+    @functools.cached_property
+    def model(self):
+        return tfnlp.load(self.made("bert").run)
+
+    @functools.cached_property
+    def task(self):
+        return tfnlp.load(self.made("bert").task)
+
+    @functools.cached_property
+    def module(self):
+        return tfnlp.load(self.made("bert").module)
+
+    @functools.cached_property
+    def nnlm(self):
+        return tfnlp.load(self.made("nnlm").run)
+
+    @functools.cached_property
+    def index(self):
+        tfnlp.embed(str(self.made("bert").run), TEXTS, self.folder / "index")
+        return tfnlp.load(self.folder / "index")
+
+    def embed(self, texts):
+        tfnlp.embed(self.model, texts, self.folder / "vectors.npy", overwrite=True)
+        return np.load(self.folder / "vectors.npy")
+
+    def pretrain(self, texts):
+        """Return a trained model; a run that has ended goes on with the same text alone."""
+        settings = dict(dimension=4, epochs=1, min_count=1, batch_size=1, layout="lines")
+        run = tfnlp.pretrain("word2vec", texts, self.folder / "w2v", valid=TEXTS, **settings)
+        return run.word_vectors.vectors
+
+    def finetune(self, name="task", **rows):
+        """Return the measures of a run; one that has ended goes on with the same rows alone."""
+        given = {name: ROWS_IN["tuples"](TEXTS, LABELS) for name in ("train", "dev")} | rows
+        settings = dict(output=self.folder / name, epochs=1, batch_size=4)
+        run = tfnlp.finetune("classify", self.model, **given, **settings)
+        return run.results["metrics"], run.evaluate(run.dev)
 
 
 @pytest.fixture(scope="module")
-def task(made):
-    return tfnlp.load(made("bert").task)
+def loaded(made, tmp_path_factory):
+    return Loaded(made, tmp_path_factory.mktemp("crossing"))
 
 
-@pytest.fixture(scope="module")
-def module(made):
-    return tfnlp.load(made("bert").module)
+def predicted(task, rows):
+    return [[row["label"], *row["probabilities"].values()] for row in task.predict(rows)]
 
 
-@pytest.fixture(scope="module")
-def index(made, tmp_path_factory):
-    output = tmp_path_factory.mktemp("index") / "index"
-    tfnlp.embed(str(made("bert").run), TEXTS, output)
-    return tfnlp.load(output)
-
-
-def of_texts(texts, request, folder):
-    return texts_of(texts, "texts")
-
-
-def of_documents(texts, request, folder):
-    return list(documents_of(texts, "lines"))
-
-
-def call(texts, request, folder):
-    return request.getfixturevalue("model")(texts)["pooled_output"].numpy()
-
-
-def embed(texts, request, folder):
-    return request.getfixturevalue("model").embed(texts)
-
-
-def embed_to_file(texts, request, folder):
-    output = folder / f"{len(list(folder.iterdir()))}.npy"
-    tfnlp.embed(request.getfixturevalue("model"), texts, output)
-    return np.load(output)
-
-
-def fill(texts, request, folder):
-    return request.getfixturevalue("model").predict(texts)
-
-
-def predict(texts, request, folder):
-    found = request.getfixturevalue("task").predict(texts)
-    return [[row["label"], *row["probabilities"].values()] for row in found]
-
-
-def search(texts, request, folder):
-    return request.getfixturevalue("index").search(texts, top=2)
-
-
-def serve(texts, request, folder):
-    return request.getfixturevalue("module")(texts)["probabilities"].numpy()
-
-
-def pretrain(texts, request, folder):
-    """A run that has ended goes on with the same text alone."""
-    output = request.getfixturevalue("pretrained")
-    settings = dict(dimension=4, epochs=1, min_count=1, batch_size=1, layout="lines")
-    return tfnlp.pretrain("word2vec", texts, output, valid=TEXTS, **settings).word_vectors.vectors
-
-
-@pytest.fixture(scope="module")
-def pretrained(tmp_path_factory):
-    return tmp_path_factory.mktemp("pretrained") / "run"
-
-
-def measure(texts, request, folder):
-    model = request.getfixturevalue("nnlm")
-    return model.evaluate(texts, layout="lines")["perplexity"]
-
-
-@pytest.fixture(scope="module")
-def nnlm(made):
-    return tfnlp.load(made("nnlm").run)
-
-
-def slow(*entries):
-    return [pytest.param(entry, marks=pytest.mark.slow, id=entry.__name__) for entry in entries]
-
-
-SLOW = slow(call, embed, embed_to_file, fill, predict, search, serve, pretrain, measure)
+OF_TEXTS = {
+    "texts_of": lambda at, texts: texts_of(texts, "texts"),
+    "documents_of": lambda at, texts: list(documents_of(texts, "lines")),
+    "call": lambda at, texts: at.model(texts)["pooled_output"].numpy(),
+    "embed": lambda at, texts: at.model.embed(texts),
+    "tfnlp.embed": lambda at, texts: at.embed(texts),
+    "fill": lambda at, texts: at.model.predict(texts),
+    "predict": lambda at, texts: predicted(at.task, texts),
+    "search": lambda at, texts: at.index.search(texts, top=2),
+    "module": lambda at, texts: at.module(texts)["probabilities"].numpy(),
+    "pretrain": lambda at, texts: at.pretrain(texts),
+    "unlabelled": lambda at, texts: at.finetune("taught", unlabelled=texts, teacher=at.task),
+    "evaluate": lambda at, texts: at.nnlm.evaluate(texts, layout="lines")["perplexity"],
+}
+OF_ROWS = {
+    "read": lambda at, rows: Classify.read(rows).examples,
+    "predict": lambda at, rows: predicted(at.task, rows),
+    "evaluate": lambda at, rows: at.task.evaluate(rows),
+    "report": lambda at, rows: open(at.task.report(at.folder / "page", rows)).read(),
+    "train": lambda at, rows: at.finetune(train=rows),
+    "dev": lambda at, rows: at.finetune(dev=rows),
+}
 _want = {}
 
 
+def entries(table):
+    """Names of entry points; all that need a model are slow."""
+    return [n if n.endswith("_of") else pytest.param(n, marks=pytest.mark.slow) for n in table]
+
+
 @pytest.mark.parametrize("container", TEXTS_IN)
-@pytest.mark.parametrize("entry", [of_texts, of_documents, *SLOW])
-def test_texts(entry, container, request, tmp_path):
-    texts = [f"{text} [MASK]" for text in TEXTS] if entry is fill else TEXTS
-    if entry not in _want:
-        _want[entry] = entry(texts, request, tmp_path)
-    assert_equal(entry(TEXTS_IN[container](texts), request, tmp_path), _want[entry])
-
-
-def assert_equal(found, want):
-    if isinstance(want, np.ndarray):
-        np.testing.assert_array_equal(found, want)
-    else:
-        assert found == want
-
-
-def of_rows(rows, request, folder):
-    return examples_of(rows, "classify").examples
-
-
-def evaluate(rows, request, folder):
-    return request.getfixturevalue("task").evaluate(rows)
-
-
-def predict_rows(rows, request, folder):
-    found = request.getfixturevalue("task").predict(rows)
-    return [[row["label"], *row["probabilities"].values()] for row in found]
-
-
-def finetune(rows, request, folder):
-    """A run that has ended goes on with the same examples alone."""
-    output, model = request.getfixturevalue("tuned"), request.getfixturevalue("model")
-    dev = list(zip(TEXTS, LABELS, strict=True))
-    run = tfnlp.finetune("classify", model, rows, dev, output, epochs=1, batch_size=4)
-    return run.results["metrics"]
-
-
-def finetune_dev(rows, request, folder):
-    output, model = request.getfixturevalue("tuned"), request.getfixturevalue("model")
-    train = list(zip(TEXTS, LABELS, strict=True))
-    run = tfnlp.finetune("classify", model, train, rows, output, epochs=1, batch_size=4)
-    return run.evaluate(run.dev)
-
-
-@pytest.fixture(scope="module")
-def tuned(tmp_path_factory):
-    return tmp_path_factory.mktemp("tuned") / "run"
+@pytest.mark.parametrize("entry", entries(OF_TEXTS))
+def test_texts(entry, container, loaded):
+    texts = [f"{text} [MASK]" for text in TEXTS] if entry == "fill" else TEXTS
+    assert_as_lists(OF_TEXTS[entry], loaded, texts, TEXTS_IN[container](texts))
 
 
 @pytest.mark.parametrize("container", ROWS_IN)
-@pytest.mark.parametrize("entry", [of_rows, *slow(evaluate, predict_rows, finetune, finetune_dev)])
-def test_rows(entry, container, request, tmp_path):
+@pytest.mark.parametrize("entry", entries(OF_ROWS))
+def test_rows(entry, container, loaded):
+    rows = ROWS_IN["dicts"](TEXTS, LABELS)
+    assert_as_lists(OF_ROWS[entry], loaded, rows, ROWS_IN[container](TEXTS, LABELS))
+
+
+def assert_as_lists(entry, loaded, rows, container):
     if entry not in _want:
-        rows = [{"text": x, "label": y} for x, y in zip(TEXTS, LABELS, strict=True)]
-        _want[entry] = entry(rows, request, tmp_path)
-    assert_equal(entry(ROWS_IN[container](TEXTS, LABELS), request, tmp_path), _want[entry])
+        _want[entry] = entry(loaded, rows)
+    np.testing.assert_equal(entry(loaded, container), _want[entry])
 
 
 def write(folder):
@@ -272,7 +225,8 @@ def test_path_objects_name_files_of_texts(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_string_is_one_text_or_names_a_file(model, index, task, module, tmp_path):
+def test_a_string_is_one_text_or_names_a_file(loaded, tmp_path):
+    model, task, index, module = loaded.model, loaded.task, loaded.index, loaded.module
     text = TEXTS[0]
     for one in (text, np.str_(text), tf.constant(text)):
         np.testing.assert_array_equal(model.embed(one), model.embed([text])[0])
@@ -302,28 +256,28 @@ def test_labels_of_hugging_face_have_their_names():
         other={"a": datasets.List(tags)},
     )
     data = datasets.Dataset.from_dict(words, features)
-    assert examples_of(data, "tag").examples[0].tags == ("O", "B-x")
+    assert Tag.read(data).examples[0].tags == ("O", "B-x")
     assert next(rows_of(data, "train"))[1]["other"] == {"a": ["B-x", None]}
     features = {"premise": datasets.Value("string"), "label": number}
     features["choices"] = datasets.List(datasets.Value("string"))
     rows = {"premise": ["a", "b"], "label": [1, -1], "choices": [["x", "y"]] * 2}
     data = datasets.Dataset.from_dict(rows, datasets.Features(features))
-    labels = [e.label for e in examples_of(data, "choose", labelled=False).examples]
+    labels = [e.label for e in Choose.read(data, labelled=False).examples]
     assert labels == [1, None]
     unknown = numbered(TEXTS, LABELS).map(lambda row: {"label": -1})
     with pytest.raises(ValueError, match="^train, row 0: its label is empty"):
-        examples_of(unknown, "classify", name="train")
+        Classify.read(unknown, name="train")
 
 
 def test_rows_of_lists_are_told_from_batches():
     words = [["a", "dog"], ["the", "cat"]]
     one = slices(words, [["DET", "NOUN"]] * 2)
-    want = examples_of([*zip(words, [["DET", "NOUN"]] * 2, strict=True)], "tag")
+    want = Tag.read([*zip(words, [["DET", "NOUN"]] * 2, strict=True)])
     ragged = tf.data.Dataset.from_tensor_slices(
         {"words": tf.ragged.constant(words), "tags": tf.ragged.constant([["DET", "NOUN"]] * 2)}
     )
     for data in (one, one.batch(2), one.batch(2).unbatch(), ragged, ragged.ragged_batch(2)):
-        assert examples_of(data, "tag") == want
+        assert Tag.read(data) == want
     assert list(documents_of(slices(words).map(lambda words: words))) == words
 
 

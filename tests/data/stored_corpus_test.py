@@ -63,7 +63,7 @@ CORPORA = {
 
 
 def prepare(family, text, **more):
-    config = FAMILIES[family].config.make(
+    config = FAMILIES[family].settings.make(
         text=str(text), output=str(text.parent / "run"), seed=3, **SETTINGS[family], **more
     )
     prepared = FAMILIES[family].prepare(config, None, tf.distribute.get_strategy())
@@ -71,7 +71,7 @@ def prepare(family, text, **more):
     batches = [prepared.batches.batch(step) for step in (0, epoch - 1, epoch, 2 * epoch + 1)]
     batches += list(prepared.held_out)[:3]
     values = [{n: np.asarray(v) for n, v in batch.items()} for batch in batches]
-    return prepared.corpus, prepared.vocabulary.tokens, values
+    return prepared.corpus, prepared.tokens, values
 
 
 def assert_same(one, other):

@@ -7,8 +7,9 @@ import pytest
 from tests.data.reading_test import conll
 from tests.data.task_files import write
 from tests.support import golden
-from tfnlp.data import TaggedSentence, examples_of, read_task
+from tfnlp.data import TaggedSentence
 from tfnlp.data.labelled.tag_schemes import as_bio, scheme_of
+from tfnlp.tasks import Tag
 from tfnlp.tasks.entities import entities
 
 # Two entities of A, of two words and of one, that touch one of B of three words.
@@ -21,14 +22,14 @@ LETTERS = {"BIOES": "BIES", "BILOU": "BILU", "BMEOW": "BMEW", "BMEOS": "BMES"}
 def test_other_schemes_are_read_as_bio(name, tmp_path):
     letters = dict(zip("BIES", LETTERS[name], strict=True))
     tags = tuple(letters.get(tag[0], tag[0]) + tag[1:] for tag in BIES)
-    data = read_task("tag", write(tmp_path, conll([tags, ("O",)]), "a.conll"))
+    data = Tag.read(write(tmp_path, conll([tags, ("O",)]), "a.conll"))
     assert [e.tags for e in data.examples] == [IN_BIO, ("O",)]
     changed = sum(a != b for a, b in zip(tags, IN_BIO, strict=True))
     message = f"{name} tags, read as BIO: {changed} of 9 tags converted, 3 entities"
     assert data.scheme == message
     # An E after O begins an entity, a B before O ends one; both are counted.
     wrong = ("O", letters["E"] + "-A", "O", "B-B", "O")
-    data = read_task("tag", write(tmp_path, conll([tags, wrong]), "a.conll"))
+    data = Tag.read(write(tmp_path, conll([tags, wrong]), "a.conll"))
     assert data.examples[1].tags == ("O", "B-A", "O", "B-B", "O")
     assert data.scheme.endswith("; 2 tags do not fit the one before them")
 
@@ -49,10 +50,10 @@ def test_entities_of_other_schemes_are_those_of_seqeval(tmp_path):
 
 
 def test_schemes_that_are_mixed(tmp_path):
-    data = read_task("tag", write(tmp_path, conll([("B-A", "E-A"), ("U-A", "O")]), "a.conll"))
+    data = Tag.read(write(tmp_path, conll([("B-A", "E-A"), ("U-A", "O")]), "a.conll"))
     assert [e.tags for e in data.examples] == [("B-A", "I-A"), ("B-A", "O")]
     assert data.scheme.startswith("tags of mixed schemes, read as BIO: 2 of 4 tags")
-    data = read_task("tag", write(tmp_path, conll([("I-A", "E-A", "E-A", "O")]), "a.conll"))
+    data = Tag.read(write(tmp_path, conll([("I-A", "E-A", "E-A", "O")]), "a.conll"))
     assert data.examples[0].tags == ("B-A", "I-A", "B-A", "O") and data.scheme.startswith("IOE")
 
 
@@ -74,15 +75,15 @@ def test_spans_are_read_as_bio(tmp_path):
         TaggedSentence(("no",), ("O",)),
     ]
     for row, example in zip(SPANS, want, strict=True):
-        assert read_task("tag", write(tmp_path, json.dumps(row), "a.jsonl")).examples == [example]
-        assert examples_of([row], "tag").examples == [example]
+        assert Tag.read(write(tmp_path, json.dumps(row), "a.jsonl")).examples == [example]
+        assert Tag.read([row]).examples == [example]
         unlabelled = {
             key: value for key, value in row.items() if key in ("tokens", "text", "words")
         }
         rows = [row, unlabelled]
-        assert examples_of(rows, "tag", labelled=False).examples[1].tags is None
+        assert Tag.read(rows, labelled=False).examples[1].tags is None
         with pytest.raises(ValueError, match="row 1: has no 'spans'"):
-            examples_of(rows, "tag")
+            Tag.read(rows)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +101,8 @@ def test_spans_are_read_as_bio(tmp_path):
 def test_wrong_spans(spans, why):
     rows = [{"tokens": ["a", "b", "c"], "spans": x} for x in ([[0, 1, "A"]], spans)]
     with pytest.raises(ValueError, match=f"row 1: .*{why}"):
-        examples_of(rows, "tag")
-    assert len(examples_of(rows, "tag", skip=True).examples) == 1
+        Tag.read(rows)
+    assert len(Tag.read(rows, skip=True).examples) == 1
 
 
 def test_comments_in_columns(tmp_path):
@@ -110,7 +111,7 @@ def test_comments_in_columns(tmp_path):
     for end in ("\n", "\r\n"):
         for mark in ("", "\ufeff"):
             path = write(tmp_path, mark + content.replace("\n", end), "a.conll")
-            assert read_task("tag", path).examples == [
+            assert Tag.read(path).examples == [
                 TaggedSentence(("EU", "#", "#EU"), ("B-A", "O", "B-A")),
                 TaggedSentence(("it",), ("O",)),
             ]

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-from tfnlp.data.labelled.token_batches import token_batches
+from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths, token_batches
 
 SIZES = [3, 1, 5, 2, 9, 4, 5, 1, 2, 7, 3]
 LENGTHS = [2, 5, 10]

@@ -1,7 +1,8 @@
 import pytest
 
 from tests.data.tfds_sets import prepare
-from tfnlp.data import Question, TaggedSentence, TaskExample, read_documents, read_task
+from tfnlp.data import Question, TaggedSentence, TaskExample, read_documents
+from tfnlp.tasks import TASKS, Answer, Choose, Classify, Similarity, Tag
 
 tfds = pytest.importorskip("tensorflow_datasets")
 pytestmark = pytest.mark.slow  # TFDS takes long to import and to prepare
@@ -59,28 +60,28 @@ def data_dir(folder, monkeypatch):
 
 
 def test_classes_have_their_names():
-    data = read_task("classify", "tfds:tfnlp_pairs", skip=True)
+    data = Classify.read("tfds:tfnlp_pairs", skip=True)
     want = {TaskExample(("É?", "B"), "yes"), TaskExample(("C", "D"), "no")}
     assert set(data.examples) == want and len(data.examples) == 2
     [skipped] = data.skipped
     assert skipped.startswith("tfds:tfnlp_pairs, example ") and "its label is empty" in skipped
-    test = read_task("classify", ["tfds:tfnlp_pairs:test"], labelled=False).examples
+    test = Classify.read("tfds:tfnlp_pairs:test", labelled=False).examples
     assert set(test) == want | {TaskExample(("E", "F"), None)}
-    one = read_task("classify", "tfds:tfnlp_pairs", text="sentence2", label="idx").examples
+    one = Classify.read("tfds:tfnlp_pairs", text="sentence2", label="idx").examples
     assert set(one) == {TaskExample((t,), n) for t, n in (("B", "0"), ("D", "1"), ("F", "2"))}
 
 
 def test_scores_and_choices():
-    assert read_task("similarity", "tfds:tfnlp_scores").examples == [TaskExample(("A", "B"), 2.5)]
+    assert Similarity.read("tfds:tfnlp_scores").examples == [TaskExample(("A", "B"), 2.5)]
     columns = ["premise", "choice1", "choice2"]
-    found = read_task("choose", "tfds:tfnlp_choices", text=columns).examples
+    found = Choose.read("tfds:tfnlp_choices", text=columns).examples
     assert found == [TaskExample(("A",), 1, ("b", "c"))]
 
 
 def test_tags_and_questions():
-    found = read_task("tag", "tfds:tfnlp_tags:test", label="ner").examples
+    found = Tag.read("tfds:tfnlp_tags:test", label="ner").examples
     assert found == [TaggedSentence(("A", "b"), ("B-x", "O"))]
-    data = read_task("answer", "tfds:tfnlp_questions", skip=True)
+    data = Answer.read("tfds:tfnlp_questions", skip=True)
     assert sorted(data.examples, key=lambda q: q.id) == [
         Question("q1", "Who?", "É cat. A cat.", (("cat", 2), ("A cat", 7))),
         Question("q2", "What?", "A", ()),
@@ -100,7 +101,7 @@ def test_tags_and_questions():
 )
 def test_what_is_wrong_is_named(task, source, error, message):
     with pytest.raises(error, match=message):
-        read_task(task, source)
+        TASKS[task].read(source)
 
 
 def test_tfds_examples_are_documents():

@@ -4,8 +4,8 @@ import pytest
 
 from tests.data.reading_test import CONLL, CONLLU, TABLES, UNLABELLED, ask, squad, write
 from tests.fuzz.damage import damaged_bytes, examples
-from tfnlp.data import read_task
 from tfnlp.data.labelled.rows import BadRow
+from tfnlp.tasks import TASKS
 
 SMALL = {
     "b.tsv": ("classify", TABLES["a.tsv"]),
@@ -27,13 +27,13 @@ SMALL = {
 def test_damaged_files_give_one_line_with_their_name(tmp_path, name, trials):
     task, content = SMALL[name]
     path, failed = write(tmp_path, content, name), 0
-    assert read_task(task, path).examples
+    assert TASKS[task].read(path).examples
     for trial, damaged in enumerate(
         examples(damaged_bytes, (tmp_path / name).read_bytes(), trials)
     ):
         (tmp_path / name).write_bytes(damaged)
         try:
-            read_task(task, path, skip=bool(trial % 2))
+            TASKS[task].read(path, skip=bool(trial % 2))
         except (ValueError, OSError) as error:
             failed += 1
             assert not isinstance(error, BadRow)

@@ -166,6 +166,7 @@ def test_bad_cache_is_named(encoder, tmp_path):
         assert "\n" not in str(error.value)
 
 
+@pytest.mark.long
 def test_large_cache_is_no_part_of_the_graph(encoder, exported, tmp_path, capfd):
     (tmp_path / "words.txt").write_text("".join(f"w{i}\n" for i in range(5000)))
     hub.export_elmo(tmp_path / "m", encoder, cache=tmp_path / "words.txt", l2=0.3)

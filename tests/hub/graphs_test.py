@@ -7,6 +7,7 @@ import os
 import re
 import runpy
 import sys
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -20,7 +21,7 @@ from tests.support import golden, run_python
 from tfnlp import hub
 from tfnlp.checkpoints import load_bert, load_gpt
 from tfnlp.families import FAMILIES
-from tfnlp.hub.modules.task_files import write_task_files
+from tfnlp.formats.savedmodel import Task
 from tfnlp.hub.modules.task_graph import ids_function
 from tfnlp.hub.saving.graphs import Graphs
 from tfnlp.tasks import task_of
@@ -63,29 +64,21 @@ def backbones(tmp_path_factory):
 def task_model(loaded, name):
     """A task's model with random weights, whose predictions differ from text to text."""
     task = task_of({**SPECS[name], "max_length": LENGTH})
-    fitting = loaded.family.fitting
-    model = fitting.fine_tuned(loaded, task, {"dropout": 0.1}, task.head, None)
+    family = loaded.family
+    model = family.fine_tuned(loaded, task, {"dropout": 0.1}, task.head, None)
     keras.utils.set_random_seed(3)
     for variable in model.trainable_variables:
         if variable.path.startswith(("classifier", "start", "end", "crf")):
             variable.assign(keras.random.normal(variable.shape, stddev=0.2))
-    return hub.TaskModel(task, fitting.reader(loaded), model)
+    return hub.TaskModel(task, family.reader(loaded), model)
 
 
 def write(loaded, made, folder):
-    fitting = loaded.family.fitting
-
-    def beside(place, file):
-        def write(place):
-            fitting.write_tokenizer(place, made.reader, loaded.config)
-
-        write_task_files(place, file, made, write)
-
-    def function_of(kind):
-        return ids_function(made, LENGTH if kind == "litert" else None)
-
-    graphs = Graphs(str(folder / "lite"), str(folder / "onnx"), beside)
-    with graphs.written(function_of, "toy"):
+    kept = {"backbone": {"arguments": loaded.config}}
+    run = SimpleNamespace(task_model=made, family=loaded.family, config=kept, path="toy")
+    graph = Task().graph(run, None)
+    graphs = Graphs(str(folder / "lite"), str(folder / "onnx"), graph.beside)
+    with graphs.written(graph.function, graph.title):
         pass
     return onnxruntime.InferenceSession(folder / "onnx" / "model.onnx")
 
@@ -212,7 +205,8 @@ def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path):
     ids, given = batch(made, 3, 9)
     want = expected(made, given)["probabilities"]
     graphs = Graphs(onnx=tmp_path / "x.onnx")
-    hub.export_fine_tuned(tmp_path / "m", made, weights=weights, graphs=graphs)
+    with graphs.written(lambda fixed: ids_function(made), "toy", weights):
+        hub.export_fine_tuned(tmp_path / "m", made, weights=weights)
     session = onnxruntime.InferenceSession(tmp_path / "x.onnx")
     (got,) = session.run(["probabilities"], ids)
     assert 1e-5 < np.abs(got - want).max() < atol

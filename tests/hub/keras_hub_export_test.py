@@ -11,7 +11,7 @@ from tests.text.bpe_reference import byte_names
 from tfnlp import hub
 from tfnlp.text import train_sentencepiece
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "!"]
 MERGES = ["t h", "th e", "c a", "ca t", "Ġ the", "Ġ cat"]

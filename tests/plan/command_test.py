@@ -12,7 +12,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.plan import planning
 from tfnlp.plan.chips import CHIPS, GIB
 from tfnlp.plan.compiler import Compiled
-from tfnlp.plan.jax_lowering import LoweredStep
+from tfnlp.plan.lowering import LoweredStep
 from tfnlp.plan.planning import make_plan
 from tfnlp.plan.report import pretrain_command
 from tfnlp.settings.options import Settings
@@ -220,20 +220,20 @@ def test_the_options_are_those_of_pretrain(model):
     """Each is an option of the family's config that takes the value."""
     family = FAMILIES[MODELS[model][0]]
     values = {"predictions": 3, "samples": 64}
-    given = {name: values[name] for name in values if name in family.plan.options}
+    given = {name: values[name] for name in values if name in family.plan_options}
     config = PlanSettings.make(model=model, optimizer="adam", dropout=0.2, tokens=10**9, **given)
     result = {"engine": "jax", "length": 20, "global_batch": 48, "accumulation": 2, "chips": 8}
     result["remat"] = "blocks"
     result.update(expected_seconds=1.0, floor_seconds=0.5)
     line = shlex.split(pretrain_command(config, result))
     parsed = vars(parse([*line, "--output", "run", "--input", "text"]))
-    fields = {field.name for field in dataclasses.fields(family.config)}
-    made: Settings = family.config.make(**{k: v for k, v in parsed.items() if k in fields})
+    fields = {field.name for field in dataclasses.fields(family.settings)}
+    made: Settings = family.settings.make(**{k: v for k, v in parsed.items() if k in fields})
     assert (made.batch_size, made.accumulation, made.steps) == (48, 2, 1041667)
     assert (made.bf16, made.optimizer, made.dropout) == (True, "adam", 0.2)
     assert made.remat == "blocks"
-    assert family.sizes[made.size] == family.sizes[MODELS[model][1]]
+    assert made.size == MODELS[model][1]
     assert 20 in (getattr(made, "seq_length", None), getattr(made, "window", None))
-    assert set(family.plan.pretrain) == {"length", *family.plan.options}
+    assert set(family.plan_flags) == {"length", *family.plan_options}
     for name, value in given.items():
         assert getattr(made, {"predictions": "max_predictions"}.get(name, name)) == value

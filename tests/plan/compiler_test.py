@@ -15,8 +15,7 @@ from tests.plan.toys import needs_compiler, toy
 from tfnlp.plan import compiler
 from tfnlp.plan.chips import CHIPS, GIB
 from tfnlp.plan.compiler import compile_for
-from tfnlp.plan.lowering import lower, lower_function
-from tfnlp.plan.steps import planned_step
+from tfnlp.plan.lowering import lower, lower_function, planned_step
 
 pytestmark = pytest.mark.timeout(1200)
 V5E = CHIPS["v5e"]

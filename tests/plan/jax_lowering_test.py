@@ -7,9 +7,7 @@ import pytest
 from tests.plan.toys import needs_compiler, toy
 from tfnlp.plan.chips import parse_topology
 from tfnlp.plan.compiler import compile_for
-from tfnlp.plan.jax_lowering import lower_jax
-from tfnlp.plan.lowering import lower
-from tfnlp.plan.steps import planned_step
+from tfnlp.plan.lowering import lower, lower_jax, planned_step
 
 pytestmark = [pytest.mark.timeout(1200), needs_compiler]
 ONE, EIGHT = parse_topology("v5e:1x1"), parse_topology("v5e:2x4")

@@ -4,8 +4,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tfnlp.plan.lowering import layer_of, lower, refused
-from tfnlp.plan.steps import PlannedStep
+from tfnlp.plan.lowering import PlannedStep, layer_of, lower, refused
 
 
 class Python(keras.layers.Layer):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfnlp.plan.search import POWERS, largest_fitting
+from tfnlp.plan.planning import POWERS, largest_fitting
 
 
 def search(needed, sizes, guess, fixed, usable):

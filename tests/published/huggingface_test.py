@@ -17,8 +17,8 @@ from tests.published.conftest import constants
 from tests.published.hub_server import files_in
 from tests.support import golden, run_python
 from tfnlp.families.published import model_files
+from tfnlp.formats import Module
 from tfnlp.published import fetch
-from tfnlp.runs.module import Module
 
 SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
 READ = ["README.md", "config.json", "special_tokens_map.json", "tokenizer.json",

@@ -11,8 +11,8 @@ import pytest
 
 import tfnlp
 from tests.published.hub_server import files_in
+from tfnlp.formats import Module
 from tfnlp.published import at_revision, fetch
-from tfnlp.runs.module import Module
 from tfnlp.text import WordVectors
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ import pytest
 
 import tfnlp
 from tests.runs.conftest import ROWS, SMALL
-from tfnlp.families.defaults import initializer_range, learning_rate
+from tfnlp.families.sizes import initializer_range, learning_rate
 
 RATES = (3e-4, 3e-5)
 

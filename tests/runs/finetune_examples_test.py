@@ -16,14 +16,23 @@ def test_rows_that_are_left_out(tmp_path, capsys):
     path = tmp_path / "snli.jsonl"
     row = '{"premise": "a", "hypothesis": "b", "gold_label": "%s"}\n'
     path.write_text(row % "yes" + row % "-" + "{}\n" + row % "no")
-    assert (
-        len(read_data("classify", path, ColumnSettings(skip_bad_rows=True), "train").examples) == 2
-    )
+    config = ColumnSettings(skip_bad_rows=True)
+    assert len(read_data(Classify.form, path, config, "train").examples) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"{path}: 2 of 4 rows left out") and f"{path}, line 2" in said
     rows = [("a", "yes"), ("", "no")]
-    read_data("classify", rows, ColumnSettings(skip_bad_rows=True), "train")
+    read_data(Classify.form, rows, config, "train")
     assert capsys.readouterr().err.startswith("rows: 1 of 2 rows left out")
+
+
+def test_columns_that_hold_no_classes(capsys):
+    rows = [("a text", str(number)) for number in range(21)]
+    read_data(Classify.form, rows[:20], ColumnSettings(), "train")
+    read_data(Classify.form, rows, ColumnSettings(), "rows", labelled=False)
+    assert not capsys.readouterr().err
+    read_data(Classify.form, rows, ColumnSettings(), "train")
+    said = "rows: 21 different labels of 21 examples; is the label in the right column?\n"
+    assert capsys.readouterr().err == said
 
 
 def test_labels_that_never_occur(capsys):

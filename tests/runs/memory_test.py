@@ -6,8 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp.families import FAMILIES
-from tfnlp.runs.devices import devices
-from tfnlp.runs.memory import check_rows, total_memory
+from tfnlp.runs.devices import check_rows, devices, total_memory
 
 # What TensorFlow 2.21 says.
 OOM = (
@@ -26,14 +25,14 @@ def test_total_memory_is_at_most_that_of_the_machine():
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_every_family_counts_the_rows_of_a_batch(family):
     required = {"text": "t", "output": "o", "batch_size": 2**32 - 1}
-    config = family.config.make(**required)
+    config = family.settings.make(**required)
     with pytest.raises(ValueError, match="`batch_size`"):
         check_rows(family, config, None)
     check_rows(family, config.replace(batch_size=8), None)
 
 
 def test_a_full_device_is_one_line():
-    config = FAMILIES["bert"].config.make(text="t", output="o", strategy="cpu")
+    config = FAMILIES["bert"].settings.make(text="t", output="o", strategy="cpu")
     with pytest.raises(MemoryError) as caught, devices(config):
         raise tf.errors.ResourceExhaustedError(None, None, OOM)
     line = str(caught.value)

@@ -9,7 +9,7 @@ import tfnlp
 from tests.cli.toy_tasks import backbone
 from tests.runs.conftest import ROWS
 from tfnlp import books
-from tfnlp.tasks import FineTuning
+from tfnlp.tasks import TASKS, FineTuning
 
 SMALL = dict(
     num_layers=1, hidden_size=8, num_heads=2, seq_length=32, max_positions=32, vocab_size=300,
@@ -87,7 +87,7 @@ def assert_same_losses(encoder, config, task, rows):
 
     packed, alone = (make_task_model(encoder, config, pack=pack) for pack in (True, False))
     alone.model.set_weights(packed.packed.get_weights())
-    examples = tfnlp.data.examples_of(rows, task).examples
+    examples = TASKS[task].read(rows).examples
     (prepared,) = packed.prepare([examples])
     together = packed.packed_batches(prepared, examples, batch_size=2)
     assert together.rows_per_epoch < len(prepared.encoded.row)

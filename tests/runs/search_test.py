@@ -88,6 +88,7 @@ print(json.dumps([texts, found["scores"].numpy().tolist()]))
     np.testing.assert_allclose(scores, [[r["score"] for r in rows] for rows in want], atol=1e-5)
 
 
+@pytest.mark.long
 def test_workers_of_a_pipeline_make_the_same(folder, tmp_path):
     """Parts of 64 texts, some of which an earlier call has left."""
     script = """

@@ -14,7 +14,7 @@ from tests.hub import gpt_toy
 from tests.support import golden
 from tfnlp import models
 from tfnlp.checkpoints.pretrained import Pretrained
-from tfnlp.families import FAMILIES, sentences, strings
+from tfnlp.families import FAMILIES, sentences
 from tfnlp.hub import BertPreprocessorModule, ElmoModule
 from tfnlp.text import WordPieceTokenizer, WordVectors
 
@@ -59,10 +59,10 @@ def test_vectors_are_those_of_each_text_alone(tokens, pooling, layer, monkeypatc
 
 @pytest.mark.slow
 def test_strings_are_encoded_as_each_alone(monkeypatch):
-    monkeypatch.setattr(strings, "_TOKENS", 40)
+    monkeypatch.setattr(sentences, "_TOKENS", 40)
     loaded = small_bert()
     encoder = loaded.encoder
-    found = strings.string_vectors(loaded, BertPreprocessorModule, special=2)(TEXTS)
+    found = sentences.string_vectors(loaded, BertPreprocessorModule, special=2)(TEXTS)
     assert list(found) == list(encoder.output)
     inputs = BertPreprocessorModule(loaded.tokenizer, 16)(tf.constant(TEXTS))
     for row, size in enumerate(inputs["input_mask"].numpy().sum(1)):

@@ -15,9 +15,10 @@ from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tfnlp.data import TaskExample
-from tfnlp.runs.folds import fold_numbers
+from tfnlp.runs.finetune_examples import fold_numbers
 from tfnlp.runs.hyperparameters import _suggested, search
-from tfnlp.settings.finetune import FinetuneSettings
+from tfnlp.settings.classify import ClassifySettings
+from tfnlp.tasks import Classify, Labels, Tag
 
 BERT = backbone("bert", None)
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end"]
@@ -27,20 +28,20 @@ SMALL = dict(max_length=16, batch_size=8)
 
 def test_folds_have_as_many_examples_of_each_class():
     examples = [TaskExample(("x",), label) for label in "aaaaaaabbbbbc" * 3]
-    folds = fold_numbers("classify", examples, 5)
+    folds = fold_numbers(Classify, examples, 5)
     assert max(np.bincount(folds)) - min(np.bincount(folds)) <= 1
     for label in "abc":
         counts = np.bincount([f for f, e in zip(folds, examples, strict=True) if e.label == label],
                              minlength=5)  # fmt: skip
         assert max(counts) - min(counts) <= 1
-    assert (folds == fold_numbers("classify", examples, 5)).all()
+    assert (folds == fold_numbers(Classify, examples, 5)).all()
     assert len(set(folds[:7])) > 1  # they are mixed
     labels = [TaskExample(("x",), ("common", "rare")[: 1 + (n % 6 == 0)]) for n in range(30)]
-    found = fold_numbers("labels", labels, 5)
+    found = fold_numbers(Labels, labels, 5)
     rare = collections.Counter(found[n] for n in range(0, 30, 6))
     assert rare == dict.fromkeys(range(5), 1)
     with pytest.raises(ValueError, match="`folds` 5 of 3 examples"):
-        fold_numbers("tag", examples[:3], 5)
+        fold_numbers(Tag, examples[:3], 5)
 
 
 @pytest.mark.slow
@@ -49,7 +50,7 @@ def test_each_example_is_predicted_by_the_fold_that_did_not_learn_it(tmp_path, c
     run = tmp_path / "run"
     task = tfnlp.finetune("classify", BERT, ROWS, output=run, folds=3, epochs=1, **SMALL)
     rows = [json.loads(line) for line in (run / "out_of_fold.jsonl").read_text().splitlines()]
-    folds = fold_numbers("classify", [TaskExample((t,), y) for t, y in ROWS], 3)
+    folds = fold_numbers(Classify, [TaskExample((t,), y) for t, y in ROWS], 3)
     assert [row["fold"] - 1 for row in rows] == folds.tolist()
     values, best = [], None
     for fold in range(3):
@@ -84,7 +85,7 @@ def test_each_example_is_predicted_by_the_fold_that_did_not_learn_it(tmp_path, c
 )  # fmt: skip
 def test_only_one_thing_differs_between_runs(settings):
     with pytest.raises(ValueError, match=f"`{next(iter(settings))}`"):
-        FinetuneSettings.make(model="m", train="t", output="o", **settings)
+        ClassifySettings.make(model="m", train="t", output="o", **settings)
 
 
 SPACE = {"learning_rate": [1e-5, 1e-3], "batch_size": [16, 32], "epochs": [2.0, 3.0]}
@@ -182,4 +183,4 @@ def test_a_search_goes_on_and_passes_over_trials_that_fail(tmp_path, capsys):
 
 
 def config_of_search(output, count, **more):
-    return FinetuneSettings.make(model="m", train="t", output=str(output), search=count, **more)
+    return ClassifySettings.make(model="m", train="t", output=str(output), search=count, **more)

@@ -9,6 +9,7 @@ import tfnlp
 from tests.cli.toy_tasks import backbone
 from tests.layers.reference import randomize
 from tfnlp.runs import task_folder
+from tfnlp.runs.backbone import backbone_config, keep_backbone
 from tfnlp.tasks import Labels
 from tfnlp.training import Checkpoints, History
 from tfnlp.training.checkpoints import model_variables
@@ -28,7 +29,7 @@ def run(request, tmp_path_factory):
         "tfnlp": tfnlp.__version__,
         "model": "task",
         "spec": Labels(labels=("no", "yes"), max_length=16).config(),
-        "backbone": task_folder.backbone_config(bert),
+        "backbone": backbone_config(bert),
         "features": "last" if on_features else None,
         "head": {"dropout": 0.1, **(LAYERS if on_features else {})},
         "columns": {"text": None, "label": None},
@@ -36,7 +37,7 @@ def run(request, tmp_path_factory):
     model = task_folder.make_task_model(bert, config)
     randomize(model.model, np.random.default_rng(0), 0.5)
     write_config(folder, config)
-    task_folder.keep_backbone(bert, str(folder), model.features)
+    keep_backbone(bert, str(folder), model.features)
     checkpoints = Checkpoints(folder / "checkpoints", model_variables(model.model))
     checkpoints.save(1, {"history": History().state()})
     (folder / task_folder.RESULTS).write_text('{"thresholds": {"no": 0.0, "yes": 0.875}}')

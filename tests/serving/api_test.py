@@ -11,11 +11,13 @@ pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient  # noqa: E402
 
 from tests.serving import toys  # noqa: E402
-from tfnlp import hub  # noqa: E402
+from tfnlp import hub, models  # noqa: E402
 from tfnlp.serving.app import make_app  # noqa: E402
 from tfnlp.serving.batching import Batcher  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
 from tfnlp.settings.serve import ServeSettings  # noqa: E402
+from tfnlp.tasks import TASKS  # noqa: E402
+from tfnlp.text.task_readers import BertReader  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -87,6 +89,53 @@ def test_tasks_are_what_the_module_returns(module_of, kind):
             assert one["neighbours"][0] == {"text": "first", "score": pytest.approx(0.9), "row": 3}
         else:
             assert one == {"length": 3}
+
+
+def test_a_module_is_of_the_task_that_it_states(tmp_path):
+    def more(text):
+        return {**toys.classify(text), "length": tf.strings.length(text)}
+
+    rule = toys.Rule(more, toys.strings("text"))
+    for name, about in (("stated", {"task": {"task": "classify"}}), ("outputs", None)):
+        hub.save(rule, tmp_path / name, {"serving_default": rule.served}, about=about)
+    with client_of(str(tmp_path / "stated")) as client:
+        (found,) = ask(client, "classify", ["a cat"])
+        assert found["label"] == "yes" and set(found) == {"label", "probabilities"}
+    assert list(load_served(tmp_path / "outputs").actions) == ["outputs"]
+
+
+LABELS = {"labels": ("O", "B-x")}
+FINE_TUNED = [
+    *(("classify", {**LABELS, "texts": texts}) for texts in (1, 2)),
+    *((name, LABELS) for name in ("labels", "tag", "roles")),
+    ("similarity", {"texts": 2}),
+    ("choose", {"choices": 2}),
+    ("answer", {"max_question": 8}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, arguments", FINE_TUNED)
+def test_modules_of_a_task_fit_its_page_alone(name, arguments):
+    task = TASKS[name](max_length=16, **arguments)
+    encoder, _, tokenizer = toys.pretrainer()
+    model = models.bert_task(encoder, task.output, **task.head)
+    served = hub.FineTunedModule(hub.TaskModel(task, BertReader(tokenizer), model)).signatures()
+    _, inputs = served["serving_default"].structured_input_signature
+    outputs = set(served["serving_default"].structured_outputs)
+    pages = {n: kind.playground for n, kind in TASKS.items() if kind.playground is not None}
+    assert [n for n, page in pages.items() if page.fits(set(inputs), outputs)] == [name]
+    assert {field.name for field in pages[name](inputs).fields} == set(inputs)
+
+
+def test_choices_of_several_numbers_in_one_request(tmp_path):
+    specs = toys.strings("text"), toys.strings("choices", 2)
+    path = toys.Rule(toys.choose, *specs).write(tmp_path / "choose")
+    rows = [{"text": "x", "choices": ["a", "abc", "ab"][:count]} for count in (2, 3, 2)]
+    with client_of(str(path)) as client:
+        found = ask(client, "choose", rows)
+        assert [len(one["probabilities"]) for one in found] == [2, 3, 2]
+        assert [one["text"] for one in found] == ["abc"] * 3
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from tests.hub import gpt_toy
 from tfnlp import hub, models
-from tfnlp.hub.modules.fill import export_fill
+from tfnlp.hub.modules.fill import FillModule
+from tfnlp.hub.saving.save import save_module
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, WordVectors
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s", "good", "bad", "film", "."]
@@ -120,7 +121,7 @@ def pretrainer():
 
 def fill(folder):
     _, whole, tokenizer = pretrainer()
-    return export_fill(folder, whole, tokenizer, top=3)
+    return save_module(lambda: FillModule(whole, tokenizer, top=3), folder)
 
 
 def bert(folder):

@@ -10,9 +10,9 @@ from tests.training.mixed_batches_test import data_of, task_of
 from tests.training.toy import two_replicas
 from tfnlp import training
 from tfnlp.data import TaggedSentence, TaskExample
-from tfnlp.runs.class_weights import loss_settings
-from tfnlp.settings.finetune import FinetuneSettings
-from tfnlp.tasks import Classify, FineTuning, Similarity, Tag
+from tfnlp.runs.finetune_recipe import loss_settings
+from tfnlp.settings.tables import TASKS
+from tfnlp.tasks import Classify, FineTuning, Tag
 
 LOGITS = np.array(
     [[4.08, -5.11, 0.84, -1.14], [-0.91, -0.43, -4.04, -0.46], [-1.73, 6.65, 0.45, -0.71],
@@ -103,8 +103,8 @@ def test_balanced_weights_are_those_of_scikit_learn():
     assert found == {"O": 0.75, "X": 1.5}
 
 
-def config(**more):
-    return FinetuneSettings.make(model="m", train="t", output="o", **more)
+def config(task="classify", **more):
+    return TASKS[task][0].make(model="m", train="t", output="o", **more)
 
 
 def test_weights_are_given_as_text_or_as_a_dict():
@@ -123,6 +123,8 @@ def test_weights_that_make_no_sense_are_refused(asked):
 
 def test_tasks_without_classes_are_refused():
     for name, value in (("class_weights", "balanced"), ("label_smoothing", 0.1)):
-        for task in (Similarity(), Tag(labels=("O", "X"), crf=1.0)):
-            with pytest.raises(ValueError, match=f"`{name}`"):
-                loss_settings(config(**{name: value}), task, ROWS)
+        with pytest.raises(ValueError, match=name):
+            config("similarity", **{name: value})
+        with pytest.raises(ValueError, match=f"`{name}`"):
+            crf = Tag(labels=("O", "X"), crf=1.0)
+            loss_settings(config("tag", crf=True, **{name: value}), crf, ROWS)

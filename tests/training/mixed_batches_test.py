@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.training.toy import two_replicas
 from tfnlp import models, training
 from tfnlp.data import TaskBatches
-from tfnlp.runs.finetune_trainer import micro_batches
+from tfnlp.runs.finetune_recipe import micro_batches
 from tfnlp.settings.tables import TASKS
 from tfnlp.tasks import FineTuning
 

@@ -62,7 +62,19 @@ def _with_heads(
     )
 
 
-ELECTRA_FILES = EncoderFiles(
+class _ElectraFiles(EncoderFiles):
+    """A discriminator's folder may have that of its generator inside."""
+
+    def load(self, path: str, dtype: str | None = None) -> Pretrained:
+        return load_electra(path, dtype=dtype)
+
+    def save(
+        self, model: keras.Model, directory: str, tokenizer: Any = None, overwrite: bool = False
+    ) -> None:
+        save_electra(model, directory, tokenizer, overwrite)
+
+
+ELECTRA_FILES = _ElectraFiles(
     title="ELECTRA",
     loader="load_electra",
     encoder=electra,

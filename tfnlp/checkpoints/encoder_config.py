@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
-from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.layers import TransformerBlock
 from tfnlp.text.lines import shown
+
+if TYPE_CHECKING:
+    from tfnlp.checkpoints.encoder_files import EncoderFiles
 
 
 def read_size(path: pathlib.Path, config: Mapping[str, Any], key: str, model: str) -> int:

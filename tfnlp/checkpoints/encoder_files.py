@@ -9,8 +9,12 @@ from typing import Any
 
 import keras
 
-from tfnlp.checkpoints.heads import TaskHead
+from tfnlp.checkpoints.encoder_tasks import encoder_task_files
+from tfnlp.checkpoints.encoders import load_encoder, save_encoder
+from tfnlp.checkpoints.family_files import FamilyFiles
+from tfnlp.checkpoints.heads import TaskFiles, TaskHead
 from tfnlp.checkpoints.mapping import Row
+from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.files import TokenizerFiles
 from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE
 
@@ -143,7 +147,7 @@ def heads_like_the_encoder(
 
 
 @dataclass(frozen=True)
-class EncoderFiles:
+class EncoderFiles(FamilyFiles):
     """The checkpoints of a family of encoders.
 
     Attributes:
@@ -179,3 +183,25 @@ class EncoderFiles:
     def huggingface(self) -> TensorNames:
         """The names that are written."""
         return self.formats[-1]
+
+    @property
+    def model_types(self) -> tuple[str, ...]:
+        return (self.config.model_type,)
+
+    @property
+    def task_files(self) -> TaskFiles:
+        return encoder_task_files(self)
+
+    def load(self, path: str, dtype: str | None = None) -> Pretrained:
+        """See `FamilyFiles`."""
+        return load_encoder(self, path, dtype=dtype)
+
+    def save(
+        self, model: keras.Model, directory: str, tokenizer: Any = None, overwrite: bool = False
+    ) -> None:
+        """See `FamilyFiles`."""
+        save_encoder(self, model, directory, tokenizer, overwrite)
+
+    def write_tokenizer(self, folder: str, reader: Any, arguments: Mapping[str, Any]) -> None:
+        """See `FamilyFiles`."""
+        self.tokenizer.write(folder, reader.tokenizer, arguments.get("max_positions", 512))

@@ -6,10 +6,9 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfnlp.checkpoints.encoder_config import written_config
-from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.encoders import MODEL_FILES, load_encoder, write_model
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
 from tfnlp.checkpoints.formats.weight_files import open_tensors
@@ -28,6 +27,9 @@ from tfnlp.checkpoints.heads import (
 )
 from tfnlp.checkpoints.mapping import table_names, tensors_from_weights
 from tfnlp.checkpoints.pretrained import Pretrained
+
+if TYPE_CHECKING:
+    from tfnlp.checkpoints.encoder_files import EncoderFiles
 
 
 def encoder_task_files(files: EncoderFiles) -> TaskFiles:

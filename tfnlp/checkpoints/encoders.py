@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 from safetensors.numpy import save_file
 
 from tfnlp.checkpoints.encoder_config import config_of, read_config, written_config
-from tfnlp.checkpoints.encoder_files import EncoderFiles, TensorNames
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
 from tfnlp.checkpoints.formats.json_files import write_json
 from tfnlp.checkpoints.formats.tensors import Tensors
@@ -35,6 +34,9 @@ from tfnlp.checkpoints.sentence_transformers import (
 )
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.lines import shown
+
+if TYPE_CHECKING:
+    from tfnlp.checkpoints.encoder_files import EncoderFiles, TensorNames
 
 _MOST_SHARED = 1000  # layers that share their weights: the file does not hold their number
 MODEL_FILES = ("config.json", "model.safetensors")

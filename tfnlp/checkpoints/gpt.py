@@ -38,8 +38,12 @@ from tfnlp.checkpoints.mapping import (
 )
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
-from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs, write_byte_pairs
-from tfnlp.checkpoints.tokenizers.tokenizer_json import write_config, write_gpt_json
+from tfnlp.checkpoints.tokenizers.byte_pairs import (
+    find_byte_pairs,
+    write_byte_pairs,
+    write_gpt_json,
+)
+from tfnlp.checkpoints.tokenizers.tokenizer_json import write_config
 from tfnlp.models import gpt, gpt_pretrainer
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer, gpt_tokenizer

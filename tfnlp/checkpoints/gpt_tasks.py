@@ -14,13 +14,15 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import numpy as np
 
 from tfnlp.checkpoints import gpt_config
 from tfnlp.checkpoints.encoder_tasks import read_task
 from tfnlp.checkpoints.encoders import MODEL_FILES, write_model
+from tfnlp.checkpoints.family_files import FamilyFiles
 from tfnlp.checkpoints.folders import find_weights, new_folder
-from tfnlp.checkpoints.gpt import huggingface_config, load_gpt
+from tfnlp.checkpoints.gpt import huggingface_config, load_gpt, save_gpt
 from tfnlp.checkpoints.gpt_config import MODEL_TYPES
 from tfnlp.checkpoints.heads import (
     Arrays,
@@ -31,15 +33,49 @@ from tfnlp.checkpoints.heads import (
     written_head,
 )
 from tfnlp.checkpoints.mapping import tensors_from_weights
+from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
-from tfnlp.checkpoints.tokenizers.byte_pairs import write_task_tokens
+from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
+from tfnlp.models.task_heads import HEADS
 from tfnlp.text import gpt_tokenizer
 from tfnlp.text.task_readers import GPTReader
 
 ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
 _TOLERANCE = 1e-5  # of a bias that moves
+
+
+class GPTFiles(FamilyFiles):
+    """The files of GPT and GPT-2, Hugging Face's and OpenAI's."""
+
+    @property
+    def model_types(self) -> tuple[str, ...]:
+        return tuple(MODEL_TYPES.values())
+
+    @property
+    def task_files(self) -> TaskFiles:
+        return gpt_task_files()
+
+    def load(self, path: str, dtype: str | None = None) -> Pretrained:
+        return load_gpt(path, dtype=dtype)
+
+    def save(
+        self, model: keras.Model, directory: str, tokenizer: Any = None, overwrite: bool = False
+    ) -> None:
+        save_gpt(directory, model, tokenizer, overwrite)
+
+    def write_tokenizer(self, folder: str, reader: Any, arguments: Mapping[str, Any]) -> None:
+        special = reader.special
+        if special is not None and len(set(special)) < len(special):
+            return  # of a loaded module: one token stands for three
+        ends = None if special is None else ENDS
+        positions = arguments.get("max_positions", 512)
+        write_byte_pairs(folder, reader.tokenizer)
+        write_task_tokens(folder, reader.tokenizer, arguments["vocab_size"], ends, positions)
+
+
+GPT_FILES = GPTFiles()
 
 
 def gpt_task_files() -> TaskFiles:
@@ -60,7 +96,7 @@ def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> Fine
     tokenizer_path = find_weights(path).parent / NAME
     ends = _ends(tokenizer_path)
     if ends is None:
-        if found.output in ("tag", "span"):
+        if HEADS[found.output].of_tokens:
             raise ValueError(
                 f"{path} reads texts without a token before them, which tfnlp's {architecture} "
                 "needs; only classes and scores of whole texts can be read so"

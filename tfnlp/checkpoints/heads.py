@@ -13,6 +13,14 @@ import numpy as np
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.mapping import Row, check_tensors
+from tfnlp.models.task_heads import (
+    ChoiceHead,
+    ClassHead,
+    LabelHead,
+    ScoreHead,
+    SpanHead,
+    TagHead,
+)
 from tfnlp.tasks import HeadTask, task_of
 from tfnlp.text.lines import shown
 
@@ -72,14 +80,14 @@ def task_heads(
     usual = {"classifier": "classifier"}
     whole = TaskHead(f"{prefix}ForSequenceClassification", pooled or usual, pooled is None)
     return {
-        "class": whole,
-        "label": whole,
-        "score": whole,
-        "choice": TaskHead(
+        ClassHead.name: whole,
+        LabelHead.name: whole,
+        ScoreHead.name: whole,
+        ChoiceHead.name: TaskHead(
             f"{prefix}ForMultipleChoice", choice or whole.dense, whole.pooler, size=1
         ),
-        "tag": TaskHead(f"{prefix}ForTokenClassification", usual),
-        "span": TaskHead(f"{prefix}ForQuestionAnswering", {SPAN: SPAN}, size=2),
+        TagHead.name: TaskHead(f"{prefix}ForTokenClassification", usual),
+        SpanHead.name: TaskHead(f"{prefix}ForQuestionAnswering", {SPAN: SPAN}, size=2),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,8 +66,12 @@ class Pretrained:
     sentence_functions: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        kind = "a model" if self.family is None else self.family.title
-        return f"Pretrained({self.path!r}, {kind})"
+        return f"Pretrained({self.path!r}, {self.title})"
+
+    @property
+    def title(self) -> str:
+        """What it is, in sentences."""
+        return "a model" if self.family is None else self.family.title
 
     @functools.cached_property
     def tokenizer(self) -> Any:
@@ -163,8 +166,6 @@ class Pretrained:
             ValueError: for a setting that the family does not have.
             OSError: if something can't be written, or is there already without `overwrite`.
         """
-        if is_elsewhere():
-            return self._in_tensorflow("export", os.fspath(directory), **settings)
         return self.family.exported(self, directory, settings)
 
     def save(self, directory: str, format: str = "huggingface", **settings: Any) -> dict[str, str]:
@@ -172,8 +173,8 @@ class Pretrained:
 
         Args:
             directory: The folder (of word vectors the file) to write.
-            format: "huggingface" of a BERT or GPT, "bilm" of an ELMo, "word2vec",
-                "word2vec-binary", "fasttext" or "glove" of word vectors.
+            format: "huggingface" of a BERT or GPT, "sentence-transformers" of a BERT, "bilm" of an
+                ELMo, "word2vec", "word2vec-binary", "fasttext" or "glove" of word vectors.
             settings: As of `export`.
         """
         return self.export(directory, **{**settings, "format": format})

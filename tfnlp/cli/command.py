@@ -30,10 +30,9 @@ from tfnlp.cli import (
     vocab,
 )
 from tfnlp.cli.options import HelpFormatter, with_flags
-from tfnlp.families.published import opened
 from tfnlp.files import is_full, write_error
-from tfnlp.runs.devices import several_workers
 from tfnlp.runs.engine import use_engine
+from tfnlp.settings.training import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 _REJOINED = "TFNLP_REJOINED"  # set in a worker that was started again
@@ -60,7 +59,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tfnlp {__version__}")
-    parser.set_defaults(config_class=None)
+    parser.set_defaults(config_classes=())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS.values():
         module.add_to(commands)
@@ -103,7 +102,7 @@ def main(options: argparse.Namespace) -> int:
             if error.filename is None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left, at the end
             error = write_error(error.filename or "standard output", error)
-        said = with_flags(_one_line(error), options.config_class)
+        said = with_flags(_one_line(error), options.config_classes)
         print(f"tfnlp: error: {said}", file=sys.stderr)
         return 1
 
@@ -132,10 +131,12 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    reads = options.command in ("embed", "evaluate", "export", "predict")
+    reads = getattr(COMMANDS[options.command], "READS_MODEL", False)
     if not reads or getattr(options, "kind", None) == "search":
         yield
         return
+
+    from tfnlp.families.published import opened
 
     options.given_model = options.model
     with opened(options.model) as place:

@@ -7,6 +7,8 @@ from tfnlp.cli.options import add_bf16, add_command, config_of
 from tfnlp.published import is_published
 from tfnlp.settings.use import EmbedSettings
 
+READS_MODEL = True  # the one that it is given, and writes nothing to it
+
 
 def add_to(commands: Any) -> None:
     """Add the sub-command."""

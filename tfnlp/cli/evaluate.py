@@ -4,14 +4,12 @@ import argparse
 import json
 from typing import Any
 
-from tfnlp.cli.options import add_bf16, add_command, add_options, config_of
-from tfnlp.families.precision import check_precision
-from tfnlp.families.recognition import load_pretrained
-from tfnlp.runs.task_folder import is_task
-from tfnlp.settings.options import Settings
-from tfnlp.settings.use import EvaluateSettings, EvaluateTask, ModelSettings
+from tfnlp.cli.options import add_bf16, add_command, add_options
+from tfnlp.settings.options import names_of
+from tfnlp.settings.tables import EVALUATIONS
+from tfnlp.settings.use import EvaluateTask, ModelSettings
 
-_ONLY_TASKS = ("text_columns", "label", "label_columns", "separator", "skip_bad_rows")
+READS_MODEL = True  # the one that it is given, and writes nothing to it
 
 
 def add_to(commands: Any) -> None:
@@ -20,45 +18,40 @@ def add_to(commands: Any) -> None:
         "Measure a model: on held-out text, translations, labelled examples, or what words mean."
     )
     parser = add_command(commands, "evaluate", summary, ModelSettings)
-    add_options(parser, EvaluateSettings)
+    for settings in EVALUATIONS:
+        add_options(parser, settings, heading=settings.of)
     add_bf16(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the measures of a model: the family of the model says which."""
-    config = config_of(options)
+    """Print the measures of a model: the model says which settings it takes."""
+    from tfnlp.families.recognition import check_precision, load_pretrained
+    from tfnlp.runs.task_folder import is_task
+
+    names = {name for settings in EVALUATIONS for name in names_of(settings)}
+    given = {name: value for name, value in vars(options).items() if name in names}
     if is_task(options.model):
-        _evaluate_task(options, config)
+        _evaluate_task(options, given)
         return
-    for name in _ONLY_TASKS:
-        if getattr(config, name) and config.pairs is None:
-            raise ValueError(
-                f"`{name}` is for fine-tuned models and `pairs`; {options.model} is a pretrained "
-                "one"
-            )
     loaded = load_pretrained(options.model, dtype=options.dtype)
     check_precision(loaded, options.dtype)
-    settings = {name: getattr(config, name) for name in config.given}
-    measured = loaded.family.measured(loaded, settings.pop("text", None), settings)
+    measured = loaded.family.measured(loaded, given.pop("text", None), given)
     print(json.dumps(measured.results) if options.json else measured.text)
 
 
-def _evaluate_task(options: argparse.Namespace, config: Settings) -> None:
+def _evaluate_task(options: argparse.Namespace, given: dict[str, Any]) -> None:
     from tfnlp.runs.task_run import TaskRun
 
-    takes = ("batch_size", "report", *_ONLY_TASKS)
-    for name in sorted(config.given - {"text", "layout", *takes}):
-        raise ValueError(f"`{name}` is for pretrained models; {options.model} is fine-tuned")
-    if config.text is None:
+    if "text" not in given:
         raise ValueError("give `text`, the labelled examples")
-    given = {name: getattr(config, name) for name in takes if name in config.given}
+    settings = EvaluateTask.make(data=given.pop("text"), **given)
     loaded = TaskRun(options.model, options.dtype)
     loaded.path = options.given_model
-    metrics, _, _ = loaded.measured(EvaluateTask.make(data=config.text, **given))
+    metrics, _, _ = loaded.measured(settings)
     if options.json:
         print(json.dumps(metrics))
     else:
         print("\n".join(f"{name:28s}{value:.4f}" for name, value in metrics.items()))
-    if config.report is not None:
-        print(f"report: {config.report}/index.html")
+    if settings.report is not None:
+        print(f"report: {settings.report}/index.html")

@@ -4,8 +4,7 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.families import FAMILIES
-from tfnlp.runs.examples import report, write_examples
+from tfnlp.settings.tables import EXAMPLES
 
 
 def add_to(commands: Any) -> None:
@@ -16,12 +15,14 @@ def add_to(commands: Any) -> None:
         "Make training examples of big corpora: raw text to shards, by an Apache Beam pipeline.",
     )
     models = parser.add_subparsers(dest="family", required=True, metavar="MODEL")
-    for name, family in FAMILIES.items():
-        if family.examples is not None:
-            add_command(models, name, family.examples.summary, family.examples.config)
+    for name, (settings, summary) in EXAMPLES.items():
+        add_command(models, name, summary, settings)
 
 
 def run(options: argparse.Namespace) -> None:
     """Write a folder of examples; the same command again goes on where it was stopped."""
+    from tfnlp.families import FAMILIES
+    from tfnlp.runs.examples import report, write_examples
+
     config = config_of(options)
     print(report(config.output, write_examples(FAMILIES[options.family], config)))

@@ -1,39 +1,31 @@
 """`tfnlp export`: write SavedModels, or files that other libraries read."""
 
 import argparse
+import dataclasses
 from typing import Any
 
 from tfnlp.cli.options import add_command, add_options, config_of
-from tfnlp.families.recognition import load_pretrained
-from tfnlp.runs.task_export import TASK_EXPORTS
-from tfnlp.runs.task_folder import is_task
-from tfnlp.settings.use import ExportSettings, ModelSettings
+from tfnlp.settings.formats import FORMAT_SETTINGS, ExportSettings, FormatSettings
+
+READS_MODEL = True  # the one that it is given, and writes nothing to it
 
 
 def add_to(commands: Any) -> None:
-    """Add the sub-command."""
+    """Add the sub-command: what every format takes, then what only some take."""
     summary = "Export a BERT or GPT as a pair of SavedModels, any other model as one."
-    add_options(add_command(commands, "export", summary, ModelSettings), ExportSettings)
+    parser = add_command(commands, "export", summary, ExportSettings)
+    add_options(parser, FormatSettings)
+    for settings in FORMAT_SETTINGS:
+        add_options(parser, settings, heading=settings.title.replace("`", ""))
 
 
 def run(options: argparse.Namespace) -> None:
     """Export a model; print what was written."""
-    from tfnlp.runs.search_index import Index, is_index
-    from tfnlp.runs.task_run import TaskRun
+    from tfnlp.runs.front_door import load
 
-    config = config_of(options)
-    if is_index(options.model):
-        for name in sorted(config.given - {"output", "overwrite", "top"}):
-            raise ValueError(f"`{name}` is for models; {options.model} is an index to search")
-        written = Index(options.model).export(config.output, config.top or 5, config.overwrite)
-        print(f"module: {written['module']}")
-        return
-    settings = {name: getattr(config, name) for name in config.given if name != "output"}
-    if is_task(options.model):
-        for name in sorted(set(settings) - {*TASK_EXPORTS, "overwrite"}):
-            raise ValueError(f"`{name}` is for pretrained models; {options.model} is fine-tuned")
-        loaded = TaskRun(options.model)
-    else:
-        loaded = load_pretrained(options.model)
-    for name, path in loaded.export(config.output, **settings).items():
+    config = config_of(options, ExportSettings)
+    names = {field.name for one in FORMAT_SETTINGS for field in dataclasses.fields(one)}
+    given = {name: value for name, value in vars(options).items() if name in names}
+    written = load(config.model).export(config.output, format=config.format, **given)
+    for name, path in written.items():
         print(f"{name}: {path}")

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 from tfnlp.cli.options import add_command
-from tfnlp.runs.front_door import inspect
 
 
 def add_to(commands: Any) -> None:
@@ -27,6 +26,8 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print what is found of each module."""
+    from tfnlp.runs.front_door import inspect
+
     found = inspect(options.directory)
     if options.json:
         print(json.dumps([module.to_dict() for module in found], indent=2))

@@ -6,7 +6,7 @@ import re
 import typing
 from typing import Any
 
-from tfnlp.settings.options import Settings, default_of, element_type, is_required
+from tfnlp.settings.options import FIRST, Settings, default_of, element_type, is_required
 
 
 class FileName(str):
@@ -38,24 +38,36 @@ def add_command(
     return parser
 
 
-def add_options(parser: argparse.ArgumentParser, config: type[Settings]) -> None:
+def add_options(
+    parser: argparse.ArgumentParser, config: type[Settings], heading: str | None = None
+) -> None:
     """Add an option for each field of a config dataclass, under the headings of its groups.
 
-    Options that are not given stay out of the namespace: `config_of` tells them from the others.
+    Those without a group stand under `heading`, if it is given: one of several kinds of settings
+    that the command takes, so that none must be given. Options that other settings of the
+    command have, too, are added once. Options that are not given stay out of the namespace:
+    `config_of` tells them from the others.
     """
     hints = typing.get_type_hints(config)
-    groups: dict[str, Any] = {"": parser}
-    for field in sorted(dataclasses.fields(config), key=lambda f: not is_required(f)):
-        if field.metadata["hidden"]:
+    known = parser.get_default("config_classes") or ()
+    there = {flag_of(field) for one in known for field in dataclasses.fields(one)}
+    groups: dict[str, Any] = {} if heading else {"": parser}
+    for field in sorted(dataclasses.fields(config), key=_place):
+        if field.metadata["hidden"] or flag_of(field) in there:
             continue
         group = field.metadata["group"]
         if group not in groups:
-            groups[group] = parser.add_argument_group(group)
-        _add_option(groups[group], field, hints[field.name])
-    parser.set_defaults(config_class=config)
+            groups[group] = parser.add_argument_group(group or heading)
+        _add_option(groups[group], field, hints[field.name], is_required(field) and not heading)
+    parser.set_defaults(config_classes=(*known, config))
 
 
-def _add_option(group: Any, field: dataclasses.Field, hint: Any) -> None:
+def _place(field: dataclasses.Field) -> int:
+    """Return where an option stands: required ones first, then what people change first."""
+    return 0 if is_required(field) else 1 if field.metadata["group"] == FIRST else 2
+
+
+def _add_option(group: Any, field: dataclasses.Field, hint: Any, required: bool) -> None:
     metadata = field.metadata
     kind, many, _ = element_type(hint)
     files = metadata["metavar"] == "FILE" and kind is object
@@ -77,7 +89,7 @@ def _add_option(group: Any, field: dataclasses.Field, hint: Any) -> None:
     if metadata["positional"]:
         group.add_argument(field.name, **more)
         return
-    if is_required(field):
+    if required:
         more["required"] = True
     group.add_argument(flag_of(field), dest=field.name, **more)
 
@@ -94,8 +106,8 @@ def _help(field: dataclasses.Field) -> str:
 
 def add_bf16(parser: argparse.ArgumentParser) -> None:
     """Add `--bf16` to a command that uses a model, unless its config has one."""
-    fields = dataclasses.fields(parser.get_default("config_class"))
-    if "bf16" not in {field.name for field in fields}:
+    classes = parser.get_default("config_classes")
+    if "bf16" not in {field.name for one in classes for field in dataclasses.fields(one)}:
         parser.add_argument(
             "--bf16", action="store_const", const="mixed_bfloat16", dest="dtype",
             help="matrix products in bfloat16",
@@ -107,19 +119,19 @@ def flag_of(field: dataclasses.Field) -> str:
     return field.metadata["flag"] or f"--{field.name.replace('_', '-')}"
 
 
-def config_of(options: argparse.Namespace) -> Any:
-    """Return the config that the options of a command give, see `add_options`."""
-    names = {field.name for field in dataclasses.fields(options.config_class)}
+def config_of(options: argparse.Namespace, config: type[Settings] | None = None) -> Any:
+    """Return the settings of a class, the last of the command's, that its options give."""
+    config = config or options.config_classes[-1]
+    names = {field.name for field in dataclasses.fields(config)}
     given = {name: value for name, value in vars(options).items() if name in names}
-    return options.config_class.make(**given)
+    return config.make(**given)
 
 
-def with_flags(message: str, config: type[Settings] | None) -> str:
+def with_flags(message: str, classes: tuple[type[Settings], ...]) -> str:
     """Return a message in which the arguments in backticks are options of the command."""
-    if config is None:
-        return message
     flags = {
         field.name: field.name if field.metadata["positional"] else flag_of(field)
+        for config in classes
         for field in dataclasses.fields(config)
     }
     return re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), message)

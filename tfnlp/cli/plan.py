@@ -6,7 +6,6 @@ from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
 from tfnlp.files import written_whole
-from tfnlp.plan.report import report
 from tfnlp.settings.plan import PlanSettings
 
 
@@ -21,6 +20,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the plan of the batch that was asked for, or of the largest that fits."""
     from tfnlp.plan.planning import make_plan
+    from tfnlp.plan.report import report
 
     config = config_of(options)
     result = make_plan(config)

@@ -6,15 +6,13 @@ import sys
 from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, config_of
-from tfnlp.families import FAMILIES
-from tfnlp.families.precision import check_precision
-from tfnlp.families.preparation import write_lines
-from tfnlp.families.recognition import load_pretrained
-from tfnlp.runs.finetune_examples import say, shown_source
-from tfnlp.runs.task_folder import is_task
+from tfnlp.files import write_lines
+from tfnlp.settings.tables import PREDICTIONS
 from tfnlp.settings.use import PredictTask, SearchSettings
 
 _TASK, _SEARCH = "task", "search"
+
+READS_MODEL = True  # the one that it is given, and writes nothing to it
 
 
 def add_to(commands: Any) -> None:
@@ -26,15 +24,11 @@ def add_to(commands: Any) -> None:
         "translations.",
     )
     models = parser.add_subparsers(dest="kind", required=True, metavar="MODEL")
-    for name, prediction in _predictions().items():
-        add_bf16(add_command(models, name, prediction.summary, prediction.config))
+    for name, (settings, summary) in PREDICTIONS.items():
+        add_bf16(add_command(models, name, summary, settings))
     summary = "Labels, scores, tags or answers of a fine-tuned model."
     add_bf16(add_command(models, _TASK, summary, PredictTask))
     add_command(models, _SEARCH, "Texts of an index by their meaning.", SearchSettings)
-
-
-def _predictions() -> dict[str, Any]:
-    return {family.prediction.name: family.prediction for family in FAMILIES.values()}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -47,10 +41,14 @@ def run(options: argparse.Namespace) -> None:
         _search(config)
         return
 
-    prediction = _predictions()[options.kind]
-    if prediction.reads_stdin and not config.text and not sys.stdin.isatty():
-        config = config.replace(text=prediction.stdin_texts(sys.stdin))
-    prediction.check_given(config)
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.recognition import check_precision, load_pretrained
+    from tfnlp.runs.task_folder import is_task
+
+    families = [family for family in FAMILIES.values() if family.predicts == options.kind]
+    if config.reads_stdin and not config.text and not sys.stdin.isatty():
+        config = config.replace(text=config.stdin_texts(sys.stdin))
+    families[0].check_prediction(config)
     if is_task(config.model):
         raise ValueError(
             f"{config.model} is fine-tuned already; use `tfnlp predict {_TASK}`, or give the "
@@ -59,11 +57,11 @@ def run(options: argparse.Namespace) -> None:
     dtype = "bfloat16" if getattr(config, "bf16", False) else getattr(options, "dtype", None)
     loaded = load_pretrained(config.model, dtype=dtype)
     check_precision(loaded, dtype)
-    if loaded.family.prediction is not prediction:
-        names = [f.title for f in FAMILIES.values() if f.prediction is prediction]
-        raise ValueError(f"{config.model} is {loaded.family.title}, expected {' or '.join(names)}")
+    if loaded.family not in families:
+        titles = " or ".join(family.title for family in families)
+        raise ValueError(f"{config.model} is {loaded.family.title}, expected {titles}")
     loaded.family.check_weights(loaded)
-    for piece in prediction.lines(loaded, config):
+    for piece in loaded.family.lines(loaded, config):
         print(piece, end="", flush=True)
 
 
@@ -90,6 +88,7 @@ def _search(config: SearchSettings) -> None:
 
 def _predict_task(config: PredictTask, dtype: str | None) -> None:
     """Print (or write) a line for each example."""
+    from tfnlp.runs.finetune_examples import shown_source
     from tfnlp.runs.task_run import TaskRun
 
     if config.text and config.input:
@@ -115,6 +114,8 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
 
 
 def _examples_of_texts(loaded: Any, config: PredictTask) -> list[Any]:
+    from tfnlp.runs.finetune_examples import say
+
     if not config.text:
         lines = [line.rstrip("\n") for line in sys.stdin]
         rows = [line.split("\t") for line in lines if line.strip()]

@@ -4,8 +4,6 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.families import FAMILIES
-from tfnlp.runs.pretraining import train_family
 from tfnlp.settings import tables
 
 
@@ -21,4 +19,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Train text to a run's folder; the same command again resumes a run that was stopped."""
+    from tfnlp.families import FAMILIES
+    from tfnlp.runs.pretraining import train_family
+
     train_family(FAMILIES[options.family], config_of(options))

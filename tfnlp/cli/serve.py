@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.serving.server import serve
 from tfnlp.settings.serve import ServeSettings
 
 
@@ -18,4 +17,6 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Serve until Ctrl-C."""
+    from tfnlp.serving.server import serve
+
     serve(config_of(options))

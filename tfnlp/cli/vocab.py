@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
-from tfnlp.settings.vocab import VocabSettings
+from tfnlp.settings.text import VocabSettings
 
 
 def add_to(commands: Any) -> None:

@@ -7,16 +7,14 @@ from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import LanguageModelCorpus, WordCorpus, frequent_words
-from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths, token_batches
 from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.forms import RowForm
 from tfnlp.data.labelled.packed_batches import PackedTaskBatches
-from tfnlp.data.labelled.python_rows import examples_of
 from tfnlp.data.labelled.questions import Question
-from tfnlp.data.labelled.reading import read_task
 from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
-from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.pretraining.lm_batches import LanguageModelWindows, Ngrams
 from tfnlp.data.pretraining.masked_rows import masked_positions
@@ -44,6 +42,7 @@ __all__ = [
     "Question",
     "SentencePairs",
     "RoleSentence",
+    "RowForm",
     "TaggedSentence",
     "TaskBatches",
     "TaskData",
@@ -55,7 +54,6 @@ __all__ = [
     "WordCorpus",
     "bucket_lengths",
     "documents_of",
-    "examples_of",
     "frequent_words",
     "looks_like_sentences",
     "looks_like_words",
@@ -64,7 +62,6 @@ __all__ = [
     "read_documents",
     "read_parallel",
     "read_similarities",
-    "read_task",
     "rows_of",
     "split_documents",
     "split_sentences",

@@ -1,29 +1,36 @@
-"""The families of models: one record each, in the order of their history.
+"""The families of models, in the order of their history.
 
-A family names the pieces of its model in all packages: sizes, recipe, text, loss, checkpoints,
-fine-tuning, modules and predictions. To add one, write its file and add its record here.
+A family has the pieces of its model in all packages: sizes, recipe, text, loss, checkpoints,
+fine-tuning, modules and predictions. To add one, write its file and add it here.
 """
 
-from tfnlp.families.albert import ALBERT
-from tfnlp.families.bert import BERT
-from tfnlp.families.distilbert import DISTILBERT
-from tfnlp.families.electra import ELECTRA
-from tfnlp.families.elmo import ELMO
+from tfnlp.families.albert import Albert
+from tfnlp.families.bert import Bert
+from tfnlp.families.distilbert import DistilBert
+from tfnlp.families.electra import Electra
+from tfnlp.families.elmo import Elmo
 from tfnlp.families.family import Family
-from tfnlp.families.glove import GLOVE
+from tfnlp.families.glove import GloVe
 from tfnlp.families.gpt import GPT
 from tfnlp.families.nnlm import NNLM
-from tfnlp.families.roberta import ROBERTA
-from tfnlp.families.seq2seq import SEQ2SEQ
-from tfnlp.families.transformer import TRANSFORMER
-from tfnlp.families.word2vec import WORD2VEC
+from tfnlp.families.roberta import Roberta
+from tfnlp.families.seq2seq import Seq2Seq
+from tfnlp.families.transformer import Transformer
+from tfnlp.families.word2vec import Word2Vec
 
 FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        *(WORD2VEC, GLOVE, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT),
-        *(BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA),
-    )
+    "word2vec": Word2Vec(),
+    "glove": GloVe(),
+    "nnlm": NNLM(),
+    "seq2seq": Seq2Seq(),
+    "transformer": Transformer(),
+    "elmo": Elmo(),
+    "gpt": GPT(),
+    "bert": Bert(),
+    "roberta": Roberta(),
+    "distilbert": DistilBert(),
+    "albert": Albert(),
+    "electra": Electra(),
 }
 
 __all__ = ["FAMILIES", "Family"]

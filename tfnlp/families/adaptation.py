@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import keras
+import keras
+
+from tfnlp.layers import LowRank
+from tfnlp.models import add_low_rank, merge_low_rank, train_weights
 
 SECTION = "adaptation"  # of a run's config.json; runs that train all weights have none
 
@@ -31,23 +33,17 @@ class Adaptation:
 
     def apply(self, encoder: keras.Model) -> None:
         """Change an encoder in place."""
-        from tfnlp import layers, models
-
         if self.low_rank is not None:
-            models.add_low_rank(encoder, layers.LowRank(**self.low_rank))
+            add_low_rank(encoder, LowRank(**self.low_rank))
         if self.trained is not None:
             try:
-                models.train_weights(encoder, self.trained)
+                train_weights(encoder, self.trained)
             except ValueError as error:
                 raise ValueError(f"`train_weights`: {error}") from error
 
     def finish(self, model: keras.Model) -> None:
         """Make a trained model an ordinary one: updates are merged, all weights trained again."""
-        import keras
-
-        from tfnlp import models
-
-        models.merge_low_rank(model)
+        merge_low_rank(model)
         for variable in model.variables if self else ():
             if keras.backend.is_float_dtype(variable.dtype):
                 variable.trainable = True
@@ -58,8 +54,6 @@ def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
     section = run.get(SECTION)
     if section is None:
         return Adaptation()
-    from tfnlp.layers import LowRank
-
     try:
         found = Adaptation(section["low_rank"], section["trained"])
         if not isinstance(found.trained, str | None):
@@ -80,8 +74,6 @@ def adaptation_asked(config: Any) -> Adaptation:
             if name in config.given:
                 raise ValueError(f"`{name}` is for low-rank updates; give `lora`, their rank, too")
         return Adaptation(None, config.train_weights)
-    from tfnlp.layers import LowRank
-
     low_rank = LowRank(
         config.lora, tuple(config.lora_matrices), config.lora_alpha, config.lora_dropout
     )

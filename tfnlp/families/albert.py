@@ -1,51 +1,66 @@
 """ALBERT (Lan et al. 2020) as a family."""
 
-import functools
 import hashlib
+from collections.abc import Iterable
+from typing import Any
 
-from tfnlp.families import encoders
-from tfnlp.families.masked_text import MaskedText, head_arguments
-from tfnlp.families.masks import mask_prediction
-from tfnlp.families.plans import masked_plan
-from tfnlp.families.preparation import SENTENCEPIECE_MODEL
-from tfnlp.families.subwords import Subwords
-from tfnlp.settings.albert import SIZES, AlbertSettings
-
-
-def _write(path: str, model: bytes) -> None:
-    from tfnlp.text import write_model
-
-    write_model(path, model)
+from tfnlp import models
+from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.albert import ALBERT_FILES
+from tfnlp.families.encoder import Encoder
+from tfnlp.families.vocabularies import Subwords
+from tfnlp.text import SentencePieceTokenizer, read_model, train_sentencepiece, write_model
 
 
-SENTENCEPIECE = Subwords(
-    kind="sentencepiece",
-    tokenizer="SentencePieceTokenizer",
-    train="train_sentencepiece",
-    read_file="read_model",
-    write=_write,
-    tokens=lambda tokenizer: tokenizer.model,
-    key=lambda model: hashlib.sha256(model).hexdigest(),
-    name=SENTENCEPIECE_MODEL,
-)
-# Masked pairs of segments, half of them in the wrong order.
-ALBERT_TEXT = MaskedText(
-    title="ALBERT",
-    subwords=SENTENCEPIECE,
-    second="swapped",
-    sizes=functools.partial(encoders.encoder_sizes, "albert"),
-    heads=functools.partial(head_arguments, second="sentence_order"),
-    copied=("masked_lm_head", "masked_lm_bias", "sentence_order_head"),
-)
+class _SentencePieces(Subwords):
+    """A unigram model; its tokens are the bytes of its file."""
+
+    name = "spiece.model"
+    kind = "sentencepiece"
+    tokenizer = SentencePieceTokenizer
+
+    def read(self, path: str) -> bytes:
+        """Return the model of a file."""
+        return read_model(path)
+
+    def write(self, path: str, tokens: bytes) -> None:
+        """Write the file of a model."""
+        write_model(path, tokens)
+
+    def train(self, texts: Iterable[str], size: int, **settings: Any) -> bytes:
+        """Return the model of lower-cased texts or of texts as they are."""
+        return train_sentencepiece(texts, size, **settings)
+
+    def tokens(self, tokenizer: SentencePieceTokenizer) -> bytes:
+        """Return the model of a tokenizer."""
+        return tokenizer.model
+
+    def key(self, tokens: bytes) -> str:
+        """Return a checksum."""
+        return hashlib.sha256(tokens).hexdigest()
 
 
-ALBERT = encoders.encoder_family(
-    "albert",
-    ALBERT_TEXT,
-    title="an ALBERT",
-    config=AlbertSettings,
-    sizes=SIZES,
-    fitting=encoders.encoder_fitting("albert", SENTENCEPIECE),
-    plan=masked_plan("albert", SIZES, vocab_size=30000, label="sentence_order_labels"),
-    prediction=mask_prediction("albert", "an ALBERT", "[MASK]", pairs=True),
-)
+class Albert(Encoder):
+    """Masked LM and sentence order."""
+
+    name, title = "albert", "an ALBERT"
+    sizes = {
+        "tiny": models.ALBERT_TINY,
+        "mini": models.ALBERT_MINI,
+        "small": models.ALBERT_SMALL,
+        "medium": models.ALBERT_MEDIUM,
+        "base": models.ALBERT_BASE,
+        "large": models.ALBERT_LARGE,
+        "xlarge": models.ALBERT_XLARGE,
+        "xxlarge": models.ALBERT_XXLARGE,
+    }
+    encoder, pretrainer = staticmethod(models.albert), staticmethod(models.albert_pretrainer)
+    files = ALBERT_FILES
+    subwords = _SentencePieces()
+    second = "swapped"  # half of the pairs of segments are in the wrong order
+    copied = ("masked_lm_head", "masked_lm_bias", "sentence_order_head")
+    plan_vocab_size, plan_label = 30000, "sentence_order_labels"
+
+    def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:
+        """Return the arguments of `albert_pretrainer`."""
+        return self.head_arguments(settings, before, "sentence_order")

@@ -11,14 +11,26 @@ from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from tfnlp.files import folder_size
+from tfnlp.layers.activations import ACTIVATIONS
+from tfnlp.layers.attention_scores import ATTENTIONS
+from tfnlp.layers.sentence_pooling import POOLINGS
+from tfnlp.models import shapes
 from tfnlp.settings.options import element_type
 from tfnlp.settings.sizes import MOST_LAYERS
+from tfnlp.text.lines import shown
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
 _RATES = ("dropout", "attention_dropout")
 _ANY_SIGN = ("threshold", "mean", "deviation")
 _MAY_BE_NONE = ("num_samples", "cell_clip", "projection_clip")
+_NAMED = {
+    "activation": ACTIVATIONS,
+    "attention": ATTENTIONS,
+    "pooling": POOLINGS,
+    "architecture": ("skipgram", "cbow"),
+    "loss": ("negative", "softmax", "hierarchical", "nce"),
+}
 
 
 def config_path(directory: str | os.PathLike[str]) -> str:
@@ -68,8 +80,6 @@ def check_size(directory: str, numbers: int) -> None:
 
 def count_weights(directory: str, build: Callable[..., Any], arguments: dict[str, Any]) -> int:
     """Return how many weights a model of these arguments has, without making it."""
-    from tfnlp.models import shapes
-
     try:
         return shapes.count_weights(build, arguments)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError) as error:
@@ -113,14 +123,12 @@ def whole_number(directory: str, run: dict[str, Any], where: str) -> int:
 
 def wrong(directory: str, where: str, value: Any, expected: str) -> NoReturn:
     """Raise ValueError for a value that can't stand at a place."""
-    from tfnlp.text.lines import shown
-
     raise ValueError(f"{config_path(directory)} has {where}={shown(value)}; expected {expected}")
 
 
 def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], str]:
     """Return whether a value can stand in place of a default, as a function, and what can."""
-    named = _named_choices().get(name)
+    named = _NAMED.get(name)
     if named is not None:
         optional = default is None or name == "attention"
         text = f"one of {', '.join(named)}{', or null' if optional else ''}"
@@ -129,9 +137,9 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
         return lambda v: _number(v, 1e-9, 1e6), "a number above 0"
     if name == "filters":
         return _is_filters, f"up to {MOST_LAYERS} pairs of whole numbers from 1"
-    if name == "labels":
+    if hint == tuple[str, ...]:
         return _is_texts, "a list of texts"
-    if name == "thresholds":
+    if hint == tuple[float, ...]:
         return _is_shares, "a list of numbers from 0 to below 1"
     if type(default) is bool:
         return lambda v: type(v) is bool, "true or false"
@@ -145,20 +153,6 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
         lambda v: optional and v is None or _whole(v, low, high),
         f"a whole number from {low} to {high}",
     )
-
-
-def _named_choices() -> dict[str, Collection[str]]:
-    from tfnlp.layers.activations import ACTIVATIONS
-    from tfnlp.layers.attention_scores import ATTENTIONS
-    from tfnlp.layers.sentence_pooling import POOLINGS
-
-    return {
-        "activation": ACTIVATIONS,
-        "attention": ATTENTIONS,
-        "pooling": POOLINGS,
-        "architecture": ("skipgram", "cbow"),
-        "loss": ("negative", "softmax", "hierarchical", "nce"),
-    }
 
 
 def _whole(value: Any, low: int, high: int = 2**31 - 1) -> bool:

@@ -1,235 +1,276 @@
-"""The record of a family: one model with all its pieces.
+"""A family: one model with all its pieces."""
 
-Comments on functions say what they take, in parentheses, and what they return.
-"""
+from __future__ import annotations
 
+import abc
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from tfnlp.cards import card_of_export
+import numpy as np
+from keras import Model
+
+from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.family_files import FamilyFiles
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.families.cards import card_of
-from tfnlp.families.sentence_measures import measured_on_pairs
-from tfnlp.families.sentences import embedded, pooled_of
+from tfnlp.families.preparation import Preparation
+from tfnlp.families.sentences import (
+    Pooled,
+    embedded,
+    encoder_and_length,
+    measured_on_pairs,
+    pooled_of,
+    settings_to_save,
+)
+from tfnlp.families.sizes import refuse_given
+from tfnlp.files import same_folder
+from tfnlp.formats import export
 from tfnlp.settings.options import Settings
-from tfnlp.settings.use import EvaluateSettings, ExportSettings
+from tfnlp.settings.tables import FAMILIES as SETTINGS
+from tfnlp.settings.tables import PREDICTIONS
+from tfnlp.settings.use import EvaluationSettings, PairsEvaluation
+
+# Arguments of models that a run does not record: they change no weight.
+_UNRECORDED = frozenset({"name", "dtype", "packed", "encoder", "model"})
 
 
-@dataclasses.dataclass(frozen=True)
-class Fitting:
-    """How a family is fine-tuned: what it reads and how a task's model is put on it."""
+class Loader(Protocol):
+    """Loads the pretrained model at a path, see `tfnlp.families.recognition.load_pretrained`."""
 
-    reader: Callable[..., Any]  # backbone to the reader of its texts, see `tfnlp.text`
-    # (backbone, names of layers) to `(features, number of layers, width, mix)` of a network on
-    # frozen layers.
-    features: Callable[..., Any]
-    # (backbone, `TaskSpec`, head arguments, output arguments, dtype,
-    # `tfnlp.families.adaptation.Adaptation`) to the task's model; None of a family that is only
-    # used for features.
-    fine_tuned: Callable[..., Any] | None = None
-    packs: bool = False  # whether `fine_tuned` takes `packed`, for a model of packed rows
-    # The highest, and that of 12 layers x 768: see `tfnlp.families.defaults.learning_rate`.
-    learning_rates: tuple[float, float] = (3e-4, 3e-5)
-    warmup: float = 0.1  # share of the steps
-    keep_vocabulary: Callable[..., None] | None = None  # (tokenizer, folder)
-    restore_tokenizer: Callable[..., Any] | None = None  # (folder, lowercase)
-    # Whether the pretraining loss can be added to the task's (Radford et al. 2018, equation 5).
-    language_model: bool = False
-    both_orders: bool = False  # similarity reads both orders of the two texts
-    word_embeddings: bool = False  # a task has embeddings of its own for whole words
-    sentence_reader: Callable[..., Any] | None = None  # of texts for their vectors; None: `reader`
-    # The `tfnlp.checkpoints.heads.TaskFiles` of Hugging Face's fine-tuned checkpoints.
-    task_files: Callable[[], Any] | None = None
-    # (folder, reader, arguments of the encoder): writes `tokenizer.json` and the like.
-    write_tokenizer: Callable[..., None] | None = None
+    def __call__(
+        self, path: Any, family: Family | None = None, dtype: str | None = None
+    ) -> Pretrained:
+        """Return the model; `family` is the only one that will do."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Prediction:
-    """What `predict` does with a model."""
+class Family(abc.ABC):
+    """One model of the library, from its text to its SavedModel.
 
-    name: str  # the sub-command of `tfnlp predict`
-    summary: str  # for `--help`
-    config: type[Settings]
-    predict: Callable[..., list[Any]]  # of (pretrained, config)
-    lines: Callable[..., Iterator[str]]  # the same, to pieces of text to print
-    check: Callable[..., None] = lambda config: None  # before anything is loaded
-    reads_stdin: bool = True  # it needs texts, from standard input if none is given
-    blank_lines: bool = True  # a blank line of standard input is a text
-
-    def check_given(self, config: Any) -> None:
-        """Raise ValueError, before anything is loaded, for arguments that can't be."""
-        if self.reads_stdin and not any(config.text):
-            raise ValueError("no text: give texts as arguments or on standard input")
-        self.check(config)
-
-    def stdin_texts(self, lines: Iterator[str]) -> list[str]:
-        """Return the texts of standard input, a line each."""
-        texts = [line.rstrip("\n") for line in lines]
-        return texts if self.blank_lines else [text for text in texts if text.strip()]
-
-
-@dataclasses.dataclass(frozen=True)
-class Examples:
-    """How prepared examples are made.
-
-    `make` is a function of the config to `(Vocabulary, settings that decide the examples, recipe)`,
-    see `tfnlp.data.shards.examples`.
+    Attributes:
+        name: In commands and in `config.json`.
+        title: In sentences, with an article.
+        sizes: Published sizes to the arguments of the encoder.
+        row: Settings whose product is how many numbers a training step keeps of a row, at least.
+        encoder: The function of `tfnlp.models` that makes the encoder.
+        pretrainer: The one that puts the heads on it; None: a run trains and saves the encoder.
+        unrecorded_heads: Arguments of the pretrainer that follow from other settings of a run.
+        evaluation: What `evaluate` takes.
+        predicts: The sub-command of `tfnlp predict`.
+        files: How its models are read and written in Hugging Face's format; None: they are not.
     """
 
-    summary: str  # for `--help`
-    config: type[Settings]
-    make: Callable[..., tuple[Any, dict[str, Any], Any]]
+    name: ClassVar[str]
+    title: ClassVar[str]
+    sizes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    row: ClassVar[tuple[str, ...]]
+    encoder: ClassVar[Callable[..., Model]]
+    pretrainer: ClassVar[Callable[..., Model] | None] = None
+    unrecorded_heads: ClassVar[frozenset[str]] = frozenset()
+    evaluation: ClassVar[type[EvaluationSettings]]
+    predicts: ClassVar[str]
+    files: ClassVar[FamilyFiles | None] = None
 
+    # Training.
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """How `tfnlp plan` builds a training step, for the compiler alone."""
+    @property
+    def settings(self) -> type[Settings]:
+        """The settings of pretraining; their defaults are the recipe."""
+        return SETTINGS[self.name][0]
 
-    lengths: Mapping[str, int]  # size of the family to the length of its rows in the paper
-    prefix: str  # of the sizes' names in `tfnlp plan`, such as "bert-"
-    vocab_size: int  # the published one
-    # (sizes, `tfnlp.plan.presets.Preset`) to the task, its model without values.
-    task: Callable[..., Any]
-    batch: Callable[..., dict[str, tuple]]  # the same to names to (shape, dtype)
-    options: tuple[str, ...] = ()  # arguments of `tfnlp plan` that only this family takes
-    loss_scale: Callable[..., float] = lambda arguments: 1.0  # of the preset
-    in_encoder: bool = True  # the vocabulary's size is an argument of the encoder
-    # Arguments of `tfnlp plan` to the options of `tfnlp pretrain` that say the same.
-    pretrain: Mapping[str, str] = dataclasses.field(
-        default_factory=lambda: {"length": "--seq-length"}
-    )
+    def sections(self) -> dict[str, tuple[Callable[..., Any], frozenset[str]]]:
+        """Return the sections of a run's `config.json` that become arguments.
 
-
-@dataclasses.dataclass(frozen=True)
-class Family:
-    """One model of the library, from its text to its SavedModel."""
-
-    name: str  # in commands and in `config.json`
-    title: str  # in sentences, with an article
-    config: type[Settings]  # of pretraining; its defaults are the recipe
-    sizes: Mapping[str, str]  # published ones to the names of their constants in `tfnlp.models`
-    # Sections of a run's `config.json` that become arguments, to the name of the function in
-    # `tfnlp.models` which takes them and the names left out.
-    sections: Mapping[str, tuple[str, frozenset[str]]]
-    # Arguments whose product is how many numbers a training step keeps of a row, at least.
-    row: tuple[str, ...]
-    prepare: Callable[..., Any]  # (config, model to go on from, strategy) to a `Preparation`
-    restore: Callable[..., Any]  # (folder, run config, dtype) to a `Pretrained`
-    evaluate: Callable[..., Any]  # (pretrained, evaluation config) to a `Measured`
-    evaluation: Mapping[str, Any]  # arguments of `tfnlp evaluate`, with their defaults
-    export: Callable[..., dict[str, str]]  # (pretrained, export config) to what it wrote, and where
-    exports: tuple[str, ...]  # arguments of `tfnlp export`
-    vectors: Callable[..., Any]  # pretrained to the function that its module would be
-    # (pretrained, `tfnlp.families.sentences.Pooled`) to a function of strings to float32 `[N, D]`.
-    sentences: Callable[..., Any]
-    prediction: Prediction
-    # Name of the function in `tfnlp.models` that puts the heads on the encoder; None: the encoder
-    # is what a run trains and saves.
-    pretrainer: str | None = None
-    # (folder, file names, Hugging Face's `model_type` or None) to whether a checkpoint there is
-    # this family's; None if it reads nobody's checkpoints.
-    recognise: Callable[..., bool] | None = None
-    read: Callable[..., Any] | None = None  # (path, dtype) to somebody's checkpoint
-    checkpoints: str = ""  # what `recognise` looks for, in words
-    recognise_file: Callable[[str], bool] | None = None  # whether `read` takes a file
-    finish: Callable[..., None] | None = None  # (pretrained, folder), when a run is loaded
-    needs: tuple[str, ...] = ("text",)  # arguments of an evaluation, "a|b" for one of two
-    start: Callable[..., Any] = lambda config: None  # the model to go on from
-    # (config, model to go on from) to the config with defaults that depend on that model.
-    settle: Callable[..., Any] | None = None
-    saved: Callable[..., Any] | None = None  # path to a `Pretrained` around exported modules
-    saved_layout: str = ""  # what `tfnlp.hub.saved_kind` says of these
-    fitting: Fitting | None = None
-    examples: Examples | None = None
-    plan: Plan | None = None
-
-    def encoder_function(self) -> Callable[..., Any]:
-        """Return the function of keywords that makes the encoder."""
-        from tfnlp import models
-
-        return getattr(models, self.sections["arguments"][0])
+        Each with the function that takes them and the names that are left out.
+        """
+        found = {"arguments": (self.encoder, _UNRECORDED)}
+        if self.pretrainer is not None:
+            left_out = _UNRECORDED | self.unrecorded_heads
+            if set(inspect.signature(self.pretrainer).parameters) - left_out:
+                found["heads"] = (self.pretrainer, left_out)
+        return found
 
     def build(
         self, arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Model, Model | None]:
         """Return encoder and pretrainer with new weights; None for a pretrainer that is none."""
-        from tfnlp import models
-
-        encoder = self.encoder_function()(**{**arguments, "dtype": dtype})
+        encoder = self.encoder(**{**arguments, "dtype": dtype})
         if self.pretrainer is None:
             return encoder, None
-        return encoder, getattr(models, self.pretrainer)(encoder, **heads)
+        return encoder, self.pretrainer(encoder, **heads)
 
-    def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
-        """Write a model of this family with the settings that it takes."""
-        config = ExportSettings.make(output=str(directory), **settings)
-        self.check_takes(config, (*self.exports, "output", "overwrite"), "exports", loaded.path)
+    def start(self, settings: Any, load: Loader) -> Pretrained | None:
+        """Return the model that training begins with, None for new weights.
+
+        Args:
+            settings: Those of the run.
+            load: Loads a model from wherever it is.
+        """
+        return None
+
+    def begin(self, settings: Any, load: Loader) -> tuple[Any, Pretrained | None]:
+        """Return the settings with all defaults, and the model that training begins with."""
+        before = self.start(settings, load)
+        return self.settle(settings, before), before
+
+    def loaded_start(
+        self,
+        settings: Any,
+        load: Loader,
+        fixed: tuple[str, ...],
+        vocabulary: tuple[str, ...] = (),
+    ) -> Pretrained | None:
+        """Return the model of this family that `settings.start` names, or None.
+
+        The settings `fixed` follow from that model, and those of `vocabulary` from its vocabulary.
+        """
+        if settings.start is None:
+            return None
+        if same_folder(settings.start, settings.output):
+            raise ValueError(
+                f"`start` and `output` are the same folder, {settings.output}; give a new "
+                "`output`, or leave `start` out to resume the run"
+            )
+        refuse_given(settings, fixed, "can't be changed with `start`")
+        refuse_given(settings, vocabulary, "can't be given with `start`, which has a vocabulary")
+        return load(settings.start, family=self)
+
+    def settle(self, settings: Any, before: Pretrained | None) -> Any:
+        """Return the settings with defaults that depend on the model to go on from."""
+        return settings
+
+    @abc.abstractmethod
+    def prepare(self, settings: Any, before: Pretrained | None, strategy: Any) -> Preparation:
+        """Return what a run makes of its text.
+
+        Args:
+            settings: Those of the run, an instance of `self.settings`.
+            before: What `start` returned.
+            strategy: The devices, a `tf.distribute` strategy or `JaxDevices`.
+        """
+
+    def was_packed(self, loaded: Pretrained) -> bool:
+        """Return whether a model is of a run whose rows held documents that do not see each other.
+
+        See `tfnlp.settings.text.PackSettings`.
+        """
+        return bool(loaded.run) and bool(loaded.run["training"].get("pack"))
+
+    def packed_pretrainer(self, loaded: Pretrained) -> Model:
+        """Return the pretrainer of a run that reads such rows, with copies of the weights."""
+        arguments = {**loaded.run["arguments"], "packed": True}
+        _, pretrainer = self.build(arguments, loaded.run.get("heads") or {}, None)
+        pretrainer.set_weights(loaded.pretrainer.get_weights())
+        return pretrainer
+
+    # Loading.
+
+    @abc.abstractmethod
+    def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
+        """Return the model of a run with new weights, from its folder and its `config.json`."""
+
+    def finish(self, loaded: Pretrained, path: str) -> None:  # noqa: B027
+        """Make what is computed from a run's weights, when they are restored."""
+
+    # Use.
+
+    @abc.abstractmethod
+    def evaluate(self, loaded: Pretrained, settings: Any) -> Measured:
+        """Measure a model; the settings are an instance of `self.evaluation`."""
+
+    @abc.abstractmethod
+    def vectors(self, loaded: Pretrained) -> Callable[[list[str]], Any]:
+        """Return the function of strings that the exported module would be."""
+
+    @abc.abstractmethod
+    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+        """Return the function of strings to one vector each, float32 `[N, D]`."""
+
+    @abc.abstractmethod
+    def predict(self, loaded: Pretrained, settings: Any) -> list[Any]:
+        """Return the predictions for `settings.text`, of the settings in `PREDICTIONS`."""
+
+    @abc.abstractmethod
+    def lines(self, loaded: Pretrained, settings: Any) -> Iterator[str]:
+        """Yield what `predict` returns as pieces of text to print."""
+
+    def check_prediction(self, settings: Any) -> None:
+        """Check the settings of a prediction, before anything is loaded."""
+        settings.check_texts()
+
+    # What is the same for all.
+
+    @property
+    def short_title(self) -> str:
+        """The title without its article."""
+        return self.title.split(" ", 1)[1]
+
+    def exported(
+        self, loaded: Pretrained, directory: str, settings: dict[str, Any]
+    ) -> dict[str, str]:
+        """Write a model of this family: see `tfnlp.formats.export`."""
         self.check_weights(loaded)
-        with card_of_export(card_of(loaded)):
-            return self.export(loaded, config)
+        return export(loaded, directory, settings, card_of(loaded))
 
-    def measured(self, loaded: Any, text: Any, settings: dict[str, Any]) -> Any:
-        """Measure a model of this family with the settings that it takes, filled with defaults."""
+    def measured(self, loaded: Pretrained, text: Any, settings: dict[str, Any]) -> Measured:
+        """Measure a model of this family with the settings that it takes."""
         self.check_weights(loaded)
         given = settings if text is None else {**settings, "text": text}
-        config = EvaluateSettings.make(**given)
-        if config.pairs is not None:
-            return measured_on_pairs(loaded, config)
-        self.check_takes(config, (*self.evaluation, "layout"), "evaluation", loaded.path)
-        defaults = {
-            name: value
-            for name, value in self.evaluation.items()
-            if getattr(config, name) is None and value is not None
-        }
-        for name in self.needs:
-            if all(getattr(config, one) is None for one in name.split("|")):
-                asked = f"`{name.replace('|', '` or `')}`"
-                raise ValueError(f"{loaded.path} is {self.title}; give {asked} to measure it on")
-        return self.evaluate(loaded, config.replace(**defaults))
+        if given.get("pairs") is not None:
+            results = measured_on_pairs(loaded, PairsEvaluation.make(**given))
+            shown = [f"{n:28s}{value:.4f}" for n, value in results.items() if n != "pairs"]
+            return Measured(results, "\n".join(shown))
+        return self.evaluate(loaded, self.evaluation.make(**given))
 
-    def predicted(self, loaded: Any, texts: list[str], settings: dict[str, Any]) -> list[Any]:
+    def predicted(
+        self, loaded: Pretrained, texts: list[str], settings: dict[str, Any]
+    ) -> list[Any]:
         """Return the predictions of a model of this family."""
         self.check_weights(loaded)
-        prediction = self.prediction
-        config = prediction.config.make(model=loaded, text=list(texts), **settings)
-        prediction.check_given(config)
-        return prediction.predict(loaded, config)
+        kind, _ = PREDICTIONS[self.predicts]
+        made = kind.make(model=loaded, text=list(texts), **settings)
+        self.check_prediction(made)
+        return self.predict(loaded, made)
 
-    def embedded(self, loaded: Any, texts: list[str], settings: dict[str, Any]) -> Any:
+    def embedded(
+        self, loaded: Pretrained, texts: list[str], settings: dict[str, Any]
+    ) -> np.ndarray:
         """Return the vectors `[N, D]` of N texts, see `Pretrained.embed`."""
         settings = dict(settings)
         progress = settings.pop("progress", False)
         return embedded(self.sentence_function(loaded, settings), texts, progress)
 
-    def sentence_function(self, loaded: Any, settings: dict[str, Any]) -> Callable[..., Any]:
+    def sentence_function(
+        self, loaded: Pretrained, settings: dict[str, Any]
+    ) -> Callable[..., np.ndarray]:
         """Return the function of strings to vectors `[N, D]`, traced once for the same settings."""
         pooled = pooled_of(loaded, **settings)
         if pooled not in loaded.sentence_functions:
             loaded.sentence_functions[pooled] = self.sentences(loaded, pooled)
         return loaded.sentence_functions[pooled]
 
-    def check_weights(self, loaded: Any) -> None:
+    def sentence_network(
+        self, loaded: Pretrained, settings: dict[str, Any]
+    ) -> tuple[Model, Any, int]:
+        """Return the model of tokens to one vector, the reader, and the largest length of a text.
+
+        `settings` are those of `Pretrained.embed`.
+        """
+        network, length = encoder_and_length(loaded, settings)
+        return network, self.sentence_reader(loaded), length
+
+    def sentence_settings(self, loaded: Pretrained) -> SentenceSettings:
+        """Return what a folder of sentence-transformers says of a model: what `embed` does."""
+        return settings_to_save(loaded)
+
+    def check_weights(self, loaded: Pretrained) -> None:
         """Refuse an exported module where the model itself is needed."""
         if loaded.saved:
             raise ValueError(
                 f"{loaded.path} is an exported module: it can be called and fine-tuned; give the "
                 "run or checkpoint that it was made from"
             )
-
-    def check_takes(
-        self, config: Settings, names: tuple[str, ...], kind: str, path: str | None
-    ) -> None:
-        """Refuse arguments that only other families take."""
-        from tfnlp.families import FAMILIES
-
-        for name in sorted(config.given):
-            value = getattr(config, name)
-            if name not in names and value is not None and value is not False:
-                families = reversed(FAMILIES.values())
-                others = dict.fromkeys(f.title for f in families if name in getattr(f, kind))
-                whose = " or ".join(others) or "a fine-tuned model"
-                raise ValueError(f"`{name}` is for {whose}; {path or 'the model'} is {self.title}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,3 +279,38 @@ class Measured:
 
     results: dict[str, Any]  # floats and counts by name
     text: str  # the same for people to read
+
+
+class Planned(abc.ABC):
+    """A family whose training step `tfnlp plan` builds for the compiler alone.
+
+    Attributes:
+        plan_lengths: Sizes to the length of rows in the paper.
+        plan_vocab_size: The published one.
+        plan_options: Settings of `tfnlp plan` that only some families take.
+        plan_flags: Settings of `tfnlp plan` to the options of `tfnlp pretrain` that say the same.
+        plan_in_encoder: Whether the size of the vocabulary is an argument of the encoder.
+    """
+
+    plan_lengths: Mapping[str, int]
+    plan_vocab_size: ClassVar[int]
+    plan_options: ClassVar[tuple[str, ...]] = ()
+    plan_flags: ClassVar[Mapping[str, str]] = {"length": "--seq-length"}
+    plan_in_encoder: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def planned(self, sizes: dict[str, Any], preset: Any) -> Any:
+        """Return what is learnt, its model without values.
+
+        Args:
+            sizes: Arguments of the encoder.
+            preset: A `tfnlp.plan.presets.Preset`.
+        """
+
+    @abc.abstractmethod
+    def planned_batch(self, preset: Any) -> dict[str, tuple]:
+        """Return the shapes and dtypes of a batch by name."""
+
+    def planned_loss_scale(self, preset: Any) -> float:
+        """Return by what the loss is multiplied, see `tfnlp.training.Trainer`."""
+        return 1.0

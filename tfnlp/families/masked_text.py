@@ -1,262 +1,251 @@
 """Text of masked language models: vocabulary, masked batches, held-out measures."""
 
-import dataclasses
-import functools
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
-from tfnlp.families import masked_measures
-from tfnlp.families.examples import check_same_vocabulary, training_documents
-from tfnlp.families.packing import check_pack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tfnlp.checkpoints import Pretrained
+from tfnlp.data import (
+    MaskedDocuments,
+    MaskedWindows,
+    MaskedWindowShards,
+    PackedPairs,
+    PairShards,
+    SentencePairs,
+    TokenizedCorpus,
+    masked_positions,
+)
+from tfnlp.data.corpus.arrays import count_ids, int32_checksum
+from tfnlp.data.pretraining.masked_rows import check_rows
+from tfnlp.data.shards.pairs import PairRecipe
+from tfnlp.data.shards.windows import MaskedWindowRecipe
 from tfnlp.families.preparation import (
+    ExampleRecipe,
     Preparation,
-    Vocabulary,
+    check_pack,
+    check_same_vocabulary,
     documents,
     sentences,
     tokenized_once,
+    tokens_of,
+    training_documents,
 )
-from tfnlp.families.starts import check_length, transformer_sizes
-from tfnlp.families.subwords import Subwords
+from tfnlp.families.sizes import check_length, transformer_sizes
 from tfnlp.files import local_copy
+from tfnlp.settings.encoders import EncoderSettings
+
+if TYPE_CHECKING:
+    from tfnlp.families.encoder import Encoder
 
 
-def head_arguments(
-    config: Any, before: Any, batches: Any, second: str | None = None
-) -> dict[str, Any]:
-    """Return the arguments of a pretrainer: see `MaskedText.heads`.
+def masked_batches(
+    second: str | None, corpus: Any, tokenizer: Any, pack: bool = False, **arguments: Any
+) -> Any:
+    """Return the masked batches of a `TokenizedCorpus`.
 
-    The masked-LM head of `before` goes on too. `second` is the name of a second head, which is
-    there unless `before` lacks it.
+    For `second` see `Encoder`. With `pack`, documents or pairs of segments are kept apart in rows
+    of several.
     """
-    asked = {} if second is None else {"masked_lm": True, second: True}
-    if before is None:
-        return {**asked, "initializer_range": config.initializer_range}
-    if second is not None:
-        asked[second] = f"{second}_logits" in before.pretrainer.output
-    head = before.pretrainer.get_layer("masked_lm_head")
-    return {
-        **asked,
-        "activation": head.activation,
-        "norm_epsilon": head.norm_epsilon,
-        "initializer_range": before.encoder.get_layer("token_embedding").initializer.stddev,
-    }
+    if second is None:
+        rows = MaskedDocuments if pack else MaskedWindows
+        return rows(corpus, tokenizer, **arguments)
+    rows = PackedPairs if pack else SentencePairs
+    return rows(corpus, tokenizer, second=second, **arguments)
 
 
-@dataclasses.dataclass(frozen=True)
-class MaskedText:
-    """How a family makes masked batches of its text, and what it learns from them."""
+def masked_examples(family: Encoder, settings: Any) -> ExampleRecipe:
+    """Return how prepared examples of windows or pairs are made."""
+    check_rows(settings.seq_length, settings.seed)
+    subwords = family.subwords
+    tokens = tokens_of(
+        settings, subwords, (), lambda: sentences(training_documents(settings, False))
+    )
+    decides = subwords.settings(settings)
+    maker = subwords.maker(tokens, decides)
+    tokenizer = maker()  # checks the vocabulary before any work is done
+    if family.second is None:
+        recipe = MaskedWindowRecipe(maker, int(tokenizer.sep_id))
+    else:
+        recipe = PairRecipe(maker, family.second)
+        decides = {**decides, "short_seq_prob": settings.short_seq_prob}
+    return ExampleRecipe(subwords, tokens, decides, recipe)
 
-    title: str  # in a sentence, without an article
-    subwords: Subwords
-    second: str | None  # see `SentencePairs`; None: rows are `MaskedWindows` of sentences
-    # (config, model to go on from) to the encoder's arguments but for `vocab_size`, checked.
-    sizes: Callable[[Any, Any], dict[str, Any]]
-    # (config, model to go on from, training batches) to the pretrainer's arguments.
-    heads: Callable[[Any, Any, Any], dict[str, Any]] = head_arguments
-    # Layers of the pretrainer whose weights go on, beside the encoder.
-    copied: tuple[str, ...] = ("masked_lm_head", "masked_lm_bias")
-    # Pretrainer to the task; None: `BertPretraining`.
-    objective: Callable[[Any], Any] | None = None
-    # Of (model to go on from, encoder, pretrainer), in place of `copied`.
-    copy_weights: Callable[[Any, Any, Any], None] | None = None
 
-    def batches(self, corpus: Any, tokenizer: Any, pack: bool = False, **arguments: Any) -> Any:
-        """Return the masked batches of a `TokenizedCorpus`.
+class MaskedText(Preparation):
+    """Masked batches of a text or of prepared examples, and the losses of the heads."""
 
-        With `pack`, documents or pairs of segments are kept apart in rows of several.
-        """
-        from tfnlp.data import MaskedDocuments, MaskedWindows, PackedPairs, SentencePairs
+    perplexity = False
 
-        if self.second is None:
-            rows = MaskedDocuments if pack else MaskedWindows
-            return rows(corpus, tokenizer, **arguments)
-        rows = PackedPairs if pack else SentencePairs
-        return rows(corpus, tokenizer, second=self.second, **arguments)
-
-    def examples(self, config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
-        """Return the vocabulary, the settings and the recipe of prepared examples."""
-        from tfnlp.data.pretraining.masked_rows import check_rows
-        from tfnlp.data.shards.pairs import PairRecipe
-        from tfnlp.data.shards.windows import MaskedWindowRecipe
-
-        check_rows(config.seq_length, config.seed)
-        tokens = self.subwords.given_or_learnt(
-            config, lambda: sentences(training_documents(config, False))
-        )
-        settings = self.subwords.settings(config)
-        maker = self.subwords.maker(tokens, settings)
-        tokenizer = maker()  # checks the vocabulary before any work is done
-        if self.second is None:
-            recipe = MaskedWindowRecipe(maker, int(tokenizer.sep_id))
-        else:
-            recipe = PairRecipe(maker, self.second)
-            settings = {**settings, "short_seq_prob": config.short_seq_prob}
-        return self.subwords.kept(tokens), settings, recipe
-
-    def prepare(self, config: Any, before: Any, strategy: Any) -> Preparation:
-        """Return what pretraining needs: masked batches and the losses of the heads."""
-        from tfnlp.data import masked_positions
-        from tfnlp.objectives import BertPretraining
-
-        pack = getattr(config, "pack", False)
-        if pack:
-            check_pack(config)
-        predictions = config.max_predictions or masked_positions(config.seq_length)
-        sizes = self.sizes(config, before)
-        if pack and self.second is None and "pooler" in sizes:
+    def __init__(
+        self, family: Encoder, settings: EncoderSettings, before: Pretrained | None
+    ) -> None:
+        check_pack(settings)
+        self.family, self.settings, self.before = family, settings, before
+        self.predictions = settings.max_predictions or masked_positions(settings.seq_length)
+        sizes = family.encoder_sizes(settings, before)
+        if settings.pack and family.second is None and "pooler" in sizes:
             sizes["pooler"] = False  # of a model to go on from; pretraining does not train it
-        tokenizer, found = _read(self, config, before, predictions)
-        held_out = list(found["held_out"].evaluation_batches(config.evaluate_batches))
-        commonest = masked_measures.unigram_accuracy(found["commonest"], held_out)
-        subwords, names = self.subwords, self.subwords.settings(config)
+        self.vocabulary, names = family.subwords, family.subwords.settings(settings)
+        self.sentence_starts = None  # of prepared examples
+        if settings.examples:
+            tokenizer, valid = self._read_examples()
+        else:
+            tokenizer, valid = self._read_documents()
+        self.held_out = list(valid.evaluation_batches(settings.evaluate_batches))
+        # The table of a checkpoint may have more rows than there are tokens.
+        self.arguments = {"vocab_size": tokenizer.vocab_size, **sizes}
+        self.unrecorded_arguments = {"packed": True} if settings.pack else {}
+        self.heads = family.heads(settings, before, self.batches)
+        self.tokens, self.text = family.subwords.facts(tokenizer, names)
+        self.training = {"max_predictions": self.predictions}
+        self.first = before is not None
 
-        def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
-            cut = masked_measures.too_long(found, config.seq_length) if self.second else ""
-            return (
-                f"{self.title} with {pretrainer.count_params() / 1e6:.2f} M parameters on "
-                f"{found['size']:,} tokens of {found['documents']:,} documents{cut}"
-                f"; held out: {found['held_out_size']:,} tokens"
+    def _read_documents(self) -> tuple[Any, Any]:
+        """Return the tokenizer and the held-out batches; set what is known of the text."""
+        settings, subwords = self.settings, self.family.subwords
+        train_documents, valid_documents = documents(settings)
+        tokenizer_settings = subwords.settings(settings)
+        if self.before is not None:
+            tokenizer = self.before.tokenizer
+        else:
+            tokens = tokens_of(settings, subwords, train_documents)
+            tokenizer = subwords.maker(tokens, tokenizer_settings)()
+        tokens, facts = subwords.facts(tokenizer, tokenizer_settings)
+
+        def tokenized(documents: Any) -> TokenizedCorpus:
+            return tokenized_once(
+                documents,
+                [f"{subwords.kind} tokens", subwords.key(tokens), *facts.values()],
+                lambda folder: TokenizedCorpus.build(documents, tokenizer, folder=folder),
+                TokenizedCorpus.read,
             )
 
-        copy = self.copy_weights or functools.partial(_copy_weights, self.copied)
-        return Preparation(
-            batches=found["batches"],
-            held_out=held_out,
-            vocabulary=subwords.kept(subwords.tokens(tokenizer)),
-            # The table of a checkpoint may have more rows than there are tokens.
-            arguments={"vocab_size": tokenizer.vocab_size, **sizes},
-            unrecorded_arguments={"packed": True} if pack else {},
-            heads=self.heads(config, before, found["batches"]),
-            text={name: getattr(tokenizer, name) for name in names},
-            training={"max_predictions": predictions},
-            corpus=found["corpus"],
-            objective=self.objective or BertPretraining,
-            describe=describe,
-            measure=lambda trainer: masked_measures.measured(trainer, held_out, before is not None),
-            line=lambda when, results: masked_measures.line(when, results, commonest),
-            first=before is not None,
-            copy_weights=None if before is None else functools.partial(copy, before),
-            perplexity=False,
+        train, valid = tokenized(train_documents), tokenized(valid_documents)
+        self.corpus = {"tokens": train.num_tokens, "crc32": int32_checksum(train.tokens)}
+        self.size, self.held_out_size = train.num_tokens, valid.num_tokens
+        self.num_documents, self.sentence_starts = train.num_documents, train.sentence_starts
+        self.commonest = count_ids(train.tokens).argmax()
+        self.batches, held_out = (
+            masked_batches(
+                self.family.second,
+                corpus,
+                tokenizer,
+                batch_size=settings.batch_size,
+                seq_length=settings.seq_length,
+                max_predictions=self.predictions,
+                seed=seed,
+                whole_word=settings.whole_word,
+                pack=settings.pack,
+            )
+            for corpus, seed in ((train, settings.seed), (valid, settings.seed + 1))
+        )
+        return tokenizer, held_out
+
+    def _read_examples(self) -> tuple[Any, Any]:
+        """Return the same of what `tfnlp examples` wrote."""
+        settings, subwords = self.settings, self.family.subwords
+        tokenizer_settings = subwords.settings(settings)
+        with local_copy(f"{settings.examples}/{subwords.name}") as path:
+            tokenizer = subwords.maker(subwords.read(path), tokenizer_settings)()
+        if self.before is not None:
+            both = (tokenizer, self.before.tokenizer)
+            facts = (subwords.facts(one, tokenizer_settings) for one in both)
+            check_same_vocabulary(settings, *facts)
+            tokenizer = self.before.tokenizer
+        rows = {
+            "batch_size": settings.batch_size,
+            "max_predictions": self.predictions,
+            "whole_word": settings.whole_word,
+        }
+        kind = MaskedWindowShards if self.family.second is None else PairShards
+        shards = kind(settings.examples, tokenizer, **rows)
+        valid, train = shards.held_out(), shards.counts["train"]
+        self.batches, self.commonest = shards, shards.commonest_token
+        self.corpus = {"tokens": train["tokens"], "examples": shards.checksum}
+        self.size, self.held_out_size = train["tokens"], valid.num_tokens
+        self.num_documents = train["documents"]
+        more = {"seq_length": shards.seq_length, "seed": shards.seed + 1}
+        return tokenizer, masked_batches(self.family.second, valid, tokenizer, **more, **rows)
+
+    def objective(self, model: Any) -> Any:
+        """Return the losses of the heads."""
+        return self.family.objective(model, self.settings)
+
+    def fill(self, encoder: Any, trained: Any) -> None:
+        """Copy the weights of the model to go on from."""
+        if self.before is not None:
+            self.family.copy_weights(self.before, encoder, trained)
+
+    def describe(self, encoder: Any, trained: Any, steps: int) -> str:
+        """Return sizes of model and text, and how many sentences are read in part."""
+        cut = ""
+        if self.family.second and self.sentence_starts is not None:
+            longest = self.settings.seq_length - 3
+            lengths = np.diff(self.sentence_starts)
+            count = int((lengths > longest).sum())
+            if count:
+                cut = f", {count:,} of {len(lengths):,} sentences longer than {longest} tokens "
+                cut += "and cut"
+        return (
+            f"{self.family.short_title} with {trained.count_params() / 1e6:.2f} M parameters on "
+            f"{self.size:,} tokens of {self.num_documents:,} documents{cut}"
+            f"; held out: {self.held_out_size:,} tokens"
         )
 
+    def measure(self, trainer: Any) -> dict[str, float]:
+        """Return the last held-out measures, or the best ones of a run that went on."""
+        history = trainer.history
+        if not history.validation:
+            return trainer.evaluate(self.held_out)
+        if not self.first:
+            return history.validation[-1]
+        best = history.best_step("loss")  # what the run is loaded with
+        return next(row for row in history.validation if row["step"] == best)
 
-def sizes_of_config(
-    config: Any, published: dict[str, Any], before: dict[str, Any] | None
+    def line(self, when: str, results: dict[str, float]) -> str:
+        """Return the held-out accuracies of the heads that a model has."""
+        if "step" in results:
+            when = f"after {int(results['step'])} steps"
+        said = []
+        if "masked_lm_accuracy" in results:
+            said.append(
+                f"masked-LM accuracy {results['masked_lm_accuracy']:.3f} (always guessing the "
+                f"commonest token: {self._unigram_accuracy():.3f})"
+            )
+        for name in ("next_sentence", "sentence_order"):
+            accuracy = results.get(f"{name}_accuracy")
+            if accuracy is not None:
+                said.append(f"{name.replace('_', '-')} accuracy {accuracy:.3f} (chance: 0.500)")
+        if "discriminator_accuracy" in results:
+            said.append(
+                f"discriminator's accuracy {results['discriminator_accuracy']:.3f} (always saying "
+                f"original: {1 - results['replaced']:.3f})"
+            )
+        return f"held out {when}: {', '.join(said)}"
+
+    def _unigram_accuracy(self) -> float:
+        """Return the accuracy of always guessing the training text's commonest token."""
+        right = count = 0.0
+        for batch in self.held_out:
+            weights = batch["masked_lm_weights"].numpy()
+            right += float(((batch["masked_lm_ids"].numpy() == self.commonest) * weights).sum())
+            count += float(weights.sum())
+        return right / max(1.0, count)
+
+
+def sizes_of_settings(
+    settings: Any, published: dict[str, Any], before: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Return the arguments of an encoder with positions, checked before any work is done."""
-    rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
+    rates = {"dropout": settings.dropout, "attention_dropout": settings.dropout}
     if before is not None:
         sizes = {name: value for name, value in before.items() if name != "dtype"}
-        check_length(config, sizes["max_positions"])
+        check_length(settings, sizes["max_positions"])
         return {**sizes, **rates}
-    sizes = transformer_sizes(config, published)
+    sizes = transformer_sizes(settings, published)
     sizes.pop("vocab_size", None)
-    sizes["max_positions"] = config.max_positions or max(512, config.seq_length)
-    check_length(config, sizes["max_positions"])
-    return {**sizes, **rates, "initializer_range": config.initializer_range}
-
-
-def _read(
-    text: MaskedText, config: Any, before: Any, predictions: int
-) -> tuple[Any, dict[str, Any]]:
-    """Return the tokenizer, and batches and counts of the text or of the prepared examples."""
-    subwords, settings = text.subwords, text.subwords.settings(config)
-    if config.examples:
-        with local_copy(f"{config.examples}/{subwords.name}") as path:
-            tokenizer = subwords.maker(subwords.read(path), settings)()
-        if before is not None:
-            facts = (subwords.facts(one, settings) for one in (tokenizer, before.tokenizer))
-            check_same_vocabulary(config, *facts)
-            tokenizer = before.tokenizer
-        return tokenizer, _read_examples(text, config, tokenizer, predictions)
-    train, valid = documents(config)
-    if before is not None:
-        tokenizer = before.tokenizer
-    else:
-        tokens = subwords.given_or_learnt(config, lambda: sentences(train), train)
-        tokenizer = subwords.maker(tokens, settings)()
-    return tokenizer, _read_documents(text, config, tokenizer, predictions, train, valid)
-
-
-def _read_documents(
-    text: MaskedText,
-    config: Any,
-    tokenizer: Any,
-    predictions: int,
-    train_documents: Any,
-    valid_documents: Any,
-) -> dict[str, Any]:
-    """Return batches and counts of documents."""
-    from tfnlp.data import TokenizedCorpus
-    from tfnlp.data.corpus.arrays import count_ids, int32_checksum
-
-    tokens, settings = text.subwords.facts(tokenizer, text.subwords.settings(config))
-
-    def tokenized(documents: Any) -> TokenizedCorpus:
-        return tokenized_once(
-            documents,
-            [f"{text.subwords.kind} tokens", text.subwords.key(tokens), *settings.values()],
-            lambda folder: TokenizedCorpus.build(documents, tokenizer, folder=folder),
-            TokenizedCorpus.read,
-        )
-
-    train, valid = tokenized(train_documents), tokenized(valid_documents)
-
-    def batches(corpus: Any, seed: int) -> Any:
-        return text.batches(
-            corpus,
-            tokenizer,
-            batch_size=config.batch_size,
-            seq_length=config.seq_length,
-            max_predictions=predictions,
-            seed=seed,
-            whole_word=config.whole_word,
-            pack=getattr(config, "pack", False),
-        )
-
-    return {
-        "batches": batches(train, config.seed),
-        "held_out": batches(valid, config.seed + 1),
-        "corpus": {"tokens": train.num_tokens, "crc32": int32_checksum(train.tokens)},
-        "size": train.num_tokens,
-        "documents": train.num_documents,
-        "sentence_starts": train.sentence_starts,
-        "held_out_size": valid.num_tokens,
-        "commonest": count_ids(train.tokens).argmax(),
-    }
-
-
-def _read_examples(
-    text: MaskedText, config: Any, tokenizer: Any, predictions: int
-) -> dict[str, Any]:
-    """Return batches and counts of examples that `tfnlp examples` wrote."""
-    from tfnlp.data import MaskedWindowShards, PairShards
-
-    settings = {
-        "batch_size": config.batch_size,
-        "max_predictions": predictions,
-        "whole_word": config.whole_word,
-    }
-    kind = MaskedWindowShards if text.second is None else PairShards
-    shards = kind(config.examples, tokenizer, **settings)
-    valid, train = shards.held_out(), shards.counts["train"]
-    more = {"seq_length": shards.seq_length, "seed": shards.seed + 1}
-    return {
-        "batches": shards,
-        "held_out": text.batches(valid, tokenizer, **more, **settings),
-        "corpus": {"tokens": train["tokens"], "examples": shards.checksum},
-        "size": train["tokens"],
-        "documents": train["documents"],
-        "held_out_size": valid.num_tokens,
-        "commonest": shards.commonest_token,
-    }
-
-
-def _copy_weights(heads: tuple[str, ...], before: Any, encoder: Any, pretrainer: Any) -> None:
-    old = {weight.path: weight for weight in before.encoder.weights}
-    for weight in encoder.weights:  # all but those of a pooler that is left out
-        weight.assign(old[weight.path])
-    for name in heads:
-        if name in {layer.name for layer in pretrainer.layers}:
-            weights = before.pretrainer.get_layer(name).get_weights()
-            pretrainer.get_layer(name).set_weights(weights)
+    sizes["max_positions"] = settings.max_positions or max(512, settings.seq_length)
+    check_length(settings, sizes["max_positions"])
+    return {**sizes, **rates, "initializer_range": settings.initializer_range}

@@ -4,148 +4,143 @@ import math
 import os
 from typing import Any
 
-from tfnlp.families.elmo_text import read_words_once, word_measures
-from tfnlp.families.family import Family, Measured
-from tfnlp.families.preparation import (
-    Preparation,
-    Vocabulary,
-    documents,
-    tokenized,
-    word_vocabulary,
+import numpy as np
+
+from tfnlp import models, text
+from tfnlp.checkpoints import Pretrained
+from tfnlp.data import LanguageModelCorpus, Ngrams
+from tfnlp.data.corpus.arrays import count_ids, int32_checksum
+from tfnlp.families.family import Measured
+from tfnlp.families.language_model import (
+    LanguageModel,
+    TextToMeasure,
+    corpus_to_measure,
+    word_corpus,
+    words_to_measure,
 )
-from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
-from tfnlp.families.word_losses import loss_arguments
-from tfnlp.settings.nnlm import NNLMSettings
-from tfnlp.settings.use import EvaluateSettings
+from tfnlp.families.preparation import Preparation, documents, tokenized, tokens_of
+from tfnlp.families.vocabularies import WORDS
+from tfnlp.families.word_vectors import WordVectors, loss_arguments
+from tfnlp.objectives import NNLMPretraining
+from tfnlp.settings.nnlm import NNLMEvaluation, NNLMSettings
 
 
-def prepare(config: NNLMSettings, before: Any, strategy: Any) -> Preparation:
-    """Return what an NNLM's pretraining needs: n-grams and the loss of their last word."""
-    from tfnlp.data import Ngrams
-    from tfnlp.data.corpus.arrays import int32_checksum
-    from tfnlp.objectives import NNLMPretraining
-    from tfnlp.text import read_words, write_words
+class NNLM(WordVectors, LanguageModel):
+    """The next word from the vectors of the few before it."""
 
-    if not config.hidden_size and not config.direct:
-        raise ValueError("`hidden_size` 0 must be at least 1 without `direct`")
-    if config.loss == "nce" and not config.samples:
-        raise ValueError("`samples` 0 must be at least 1 with `loss` nce")
-    if config.loss == "hierarchical" and config.samples:
-        raise ValueError(f"`samples` {config.samples} is not for `loss` hierarchical; leave it out")
-    train_documents, valid_documents = (
-        tokenized(part, config.tokenize) for part in documents(config)
-    )
-    words = word_vocabulary(config, train_documents)
-    train = read_words_once(train_documents, words)
-    valid = read_words_once(valid_documents, words)
-    sizes = {"context": config.context, "batch_size": config.batch_size}
-    ngrams, held_out = Ngrams(train, **sizes, seed=config.seed), Ngrams(valid, **sizes)
+    name, title = "nnlm", "an NNLM"
+    row = ("context", "embedding_size")
+    encoder, pretrainer = staticmethod(models.nnlm), staticmethod(models.nnlm_pretrainer)
+    evaluation = NNLMEvaluation
 
-    counts = _counts(train)
+    def prepare(self, settings: NNLMSettings, before: Any, strategy: Any) -> Preparation:
+        """Return n-grams."""
+        return _Ngrams(self, settings)
 
-    def fill(model: Any) -> None:
-        if config.loss == "hierarchical":
-            model.get_layer("softmax").set_counts(counts)
+    def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
+        """Return the NNLM of a run."""
+        words = WORDS.read(os.path.join(path, WORDS.name))
+        if len(words) != run["arguments"]["vocab_size"]:
+            raise ValueError(
+                f"{path} has {len(words)} words in vocab.txt, but a model of "
+                f"{run['arguments']['vocab_size']}; do they belong together?"
+            )
+        model, pretrainer = self.build(run["arguments"], {}, dtype)
+        return Pretrained(model, pretrainer, run["arguments"], words=words)
 
-    def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
-        parameters = sum(math.prod(w.shape) for w in encoder.trainable_weights)  # without a tree
-        return (
-            f"NNLM with {parameters / 1e6:.2f} M parameters; {train.num_tokens:,} "
-            f"tokens of {train.num_sentences:,} sentences, {ngrams.steps_per_epoch:,.1f} updates "
-            f"an epoch; held out: {valid.num_tokens:,} tokens"
+    def finish(self, loaded: Pretrained, path: str) -> None:
+        """Make the word vectors from the restored weights."""
+        table = loaded.encoder.get_layer("token_embedding").embeddings
+        loaded.word_vectors = text.WordVectors(loaded.words, table.numpy())
+
+    def evaluate(self, loaded: Pretrained, settings: NNLMEvaluation) -> Measured:
+        """Return the perplexity over all tokens of a text, or what the word vectors know."""
+        kind = WordVectors if settings.text is None else LanguageModel
+        return kind.evaluate(self, loaded, settings)
+
+    def text_to_measure(self, loaded: Pretrained, settings: NNLMEvaluation) -> TextToMeasure:
+        """Return the n-grams of a text."""
+        corpus = corpus_to_measure(loaded, settings)
+        batch_size = min(settings.batch_size, corpus.num_tokens)
+        ngrams = Ngrams(corpus, context=loaded.config["context"], batch_size=batch_size)
+        objective = NNLMPretraining(loaded.pretrainer)
+        return words_to_measure(corpus, objective, ngrams.evaluation_batches())
+
+    def perplexities(self, results: dict[str, float]) -> str:
+        """Return the perplexity."""
+        return f"perplexity {results['perplexity']:.2f}"
+
+
+class _Ngrams(Preparation):
+    """N-grams and the loss of their last word."""
+
+    vocabulary = WORDS
+    text = {}
+
+    def __init__(self, family: NNLM, settings: NNLMSettings) -> None:
+        if not settings.hidden_size and not settings.direct:
+            raise ValueError("`hidden_size` 0 must be at least 1 without `direct`")
+        if settings.loss == "nce" and not settings.samples:
+            raise ValueError("`samples` 0 must be at least 1 with `loss` nce")
+        if settings.loss == "hierarchical" and settings.samples:
+            raise ValueError(
+                f"`samples` {settings.samples} is not for `loss` hierarchical; leave it out"
+            )
+        self.family, self.settings = family, settings
+        train_documents, valid_documents = (
+            tokenized(part, settings.tokenize) for part in documents(settings)
+        )
+        self.tokens = tokens_of(settings, WORDS, train_documents)
+        train = word_corpus(train_documents, self.tokens)
+        valid = word_corpus(valid_documents, self.tokens)
+        sizes = {"context": settings.context, "batch_size": settings.batch_size}
+        self.batches = Ngrams(train, **sizes, seed=settings.seed)
+        self._valid = Ngrams(valid, **sizes)
+        self.held_out = self._valid.evaluation_batches(settings.evaluate_batches)
+        self._counts = _counts(train)
+        self.arguments = {
+            "vocab_size": train.vocab_size,
+            "context": settings.context,
+            "embedding_size": settings.embedding_size,
+            "hidden_size": settings.hidden_size,
+            "direct": settings.direct,
+            "dropout": settings.dropout,
+            "num_samples": settings.samples or None,
+            **loss_arguments(settings.loss, "softmax", self._counts),
+        }
+        self.corpus = {"tokens": train.num_tokens, "crc32": int32_checksum(train.ids)}
+        self._described = (
+            f"{train.num_tokens:,} tokens of {train.num_sentences:,} sentences, "
+            f"{self.batches.steps_per_epoch:,.1f} updates an epoch; held out: "
+            f"{valid.num_tokens:,} tokens"
         )
 
-    return Preparation(
-        batches=ngrams,
-        held_out=held_out.evaluation_batches(config.evaluate_batches),
-        vocabulary=Vocabulary(words, read_words, write_words),
-        arguments={
-            "vocab_size": train.vocab_size,
-            "context": config.context,
-            "embedding_size": config.embedding_size,
-            "hidden_size": config.hidden_size,
-            "direct": config.direct,
-            "dropout": config.dropout,
-            "num_samples": config.samples or None,
-            **loss_arguments(config.loss, "softmax", counts),
-        },
-        text={},
-        corpus={"tokens": train.num_tokens, "crc32": int32_checksum(train.ids)},
-        objective=NNLMPretraining,
-        prepare_model=fill,
-        describe=describe,
-        measure=lambda trainer: trainer.evaluate(held_out.evaluation_batches()),
-        line=lambda when, results: (
-            f"held out, full softmax, {when}: perplexity {results['perplexity']:.2f}"
-        ),
-    )
+    def objective(self, model: Any) -> NNLMPretraining:
+        """Return the loss of the next word."""
+        return NNLMPretraining(model)
+
+    def fill(self, encoder: Any, trained: Any) -> None:
+        """Set how often words come, which their tree follows from."""
+        if self.settings.loss == "hierarchical":
+            trained.get_layer("softmax").set_counts(self._counts)
+
+    def describe(self, encoder: Any, trained: Any, steps: int) -> str:
+        """Return sizes of model and text."""
+        parameters = sum(math.prod(w.shape) for w in encoder.trainable_weights)  # without a tree
+        return f"NNLM with {parameters / 1e6:.2f} M parameters; {self._described}"
+
+    def measure(self, trainer: Any) -> dict[str, float]:
+        """Return the perplexity of the whole held-out text."""
+        return trainer.evaluate(self._valid.evaluation_batches())
+
+    def line(self, when: str, results: dict[str, float]) -> str:
+        """Return the perplexity."""
+        return f"held out, full softmax, {when}: {self.family.perplexities(results)}"
 
 
-def _counts(corpus: Any) -> Any:
+def _counts(corpus: LanguageModelCorpus) -> np.ndarray:
     """Return how often each word of the vocabulary is to be predicted, int64 `[V]`."""
-    from tfnlp.data.corpus.arrays import count_ids
-
     counts = count_ids(corpus.ids, corpus.vocab_size)
     counts[corpus.unknown_id] += counts[corpus.vocab_size :].sum()
     counts[corpus.end_id] += corpus.num_sentences
     return counts[: corpus.vocab_size]
-
-
-def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
-    """Return the NNLM of a run."""
-    from tfnlp.checkpoints.pretrained import Pretrained
-    from tfnlp.text import read_words
-
-    words = read_words(os.path.join(path, "vocab.txt"))
-    if len(words) != run["arguments"]["vocab_size"]:
-        raise ValueError(
-            f"{path} has {len(words)} words in vocab.txt, but a model of "
-            f"{run['arguments']['vocab_size']}; do they belong together?"
-        )
-    model, pretrainer = NNLM.build(run["arguments"], {}, dtype)
-    return Pretrained(model, pretrainer, run["arguments"], words=words)
-
-
-def finish(loaded: Any, path: str) -> None:
-    """Make the word vectors from the restored weights."""
-    from tfnlp.text import WordVectors
-
-    table = loaded.encoder.get_layer("token_embedding").embeddings
-    loaded.word_vectors = WordVectors(loaded.words, table.numpy())
-
-
-def evaluate(loaded: Any, config: EvaluateSettings) -> Measured:
-    """Return the perplexity over all tokens of a text, or what the word vectors know."""
-    from tfnlp import training
-    from tfnlp.data import LanguageModelCorpus, Ngrams
-    from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.objectives import NNLMPretraining
-
-    if config.analogies or config.similarity:
-        return evaluate_vectors(loaded, config)
-    tokenize = config.tokenize or loaded.run.get("text", {}).get("tokenize", False)
-    documents = tokenized(list(documents_of(config.text, config.layout)), tokenize)
-    corpus = LanguageModelCorpus.build(documents, loaded.words)
-    batch_size = min(config.batch_size, corpus.num_tokens)
-    ngrams = Ngrams(corpus, context=loaded.config["context"], batch_size=batch_size)
-    trainer = training.Trainer(NNLMPretraining(loaded.pretrainer), training.AdamW(), 0.0)
-    results = trainer.evaluate(ngrams.evaluation_batches())
-    return word_measures(corpus, results, f"perplexity {results['perplexity']:.2f}")
-
-
-NNLM = Family(
-    name="nnlm",
-    title="an NNLM",
-    config=NNLMSettings,
-    sizes={},
-    sections={"arguments": ("nnlm", frozenset({"name", "dtype"}))},
-    pretrainer="nnlm_pretrainer",
-    row=("context", "embedding_size"),
-    prepare=prepare,
-    restore=restore,
-    finish=finish,
-    evaluate=evaluate,
-    evaluation={"text": None, "tokenize": False, "batch_size": 512, **VECTOR_MEASURES},
-    needs=("text|analogies|similarity",),
-    **OF_VECTORS,
-)

@@ -1,102 +1,149 @@
 """What a family makes of its text for one pretraining run, and steps that families share."""
 
+from __future__ import annotations
+
+import abc
+import contextlib
 import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from tfnlp.files import local_copy, written_whole
+from tfnlp.data import split_documents
+from tfnlp.data.corpus.cache import cache_folder, cached, digest
+from tfnlp.data.corpus.documents import held_out_documents, read_documents
+from tfnlp.data.corpus.python_text import documents_of
+from tfnlp.data.corpus.stored_documents import StoredDocuments, stored_text
+from tfnlp.data.rows import held
+from tfnlp.data.shards.reading import Shards
+from tfnlp.families.vocabularies import Vocabulary
+from tfnlp.text import split_words
 
 Documents = Iterable[list[str]]  # that can be read several times
 T = TypeVar("T")
 
-VOCABULARY = "vocab.txt"
-BPE_VOCABULARY = "vocab"  # a folder
-SENTENCEPIECE_MODEL = "spiece.model"
-VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)  # of pieces of words
+
+class Preparation(abc.ABC):
+    """All that the training loop asks of a family.
+
+    Attributes:
+        batches: To train on, by step, with `steps_per_epoch`.
+        held_out: Batches of the evaluations during training.
+        vocabulary: How the run keeps its tokens.
+        tokens: What is compared when a run goes on.
+        arguments: Of the encoder.
+        corpus: The section of `config.json` that tells this text from others.
+        heads: Arguments of the pretrainer; None: `config.json` has none.
+        unrecorded_arguments: Of the encoder while it is trained; its weights are the same.
+        unrecorded_heads: Of the pretrainer; `config.json` keeps them elsewhere.
+        text: A section of `config.json`, beside the recorded settings; None: no section.
+        training: What replaces or joins the recorded settings in the section "training".
+        first: Whether the model is measured before it is trained: it was trained before.
+        files: Names of more files of the run to their lines.
+        loss_scale: See `tfnlp.training.Trainer`.
+        perplexity: Whether the curve shows it.
+    """
+
+    batches: Any
+    held_out: Any
+    vocabulary: Vocabulary
+    tokens: Any
+    arguments: dict[str, Any]
+    corpus: dict[str, Any]
+    heads: dict[str, Any] | None = None
+    unrecorded_arguments: dict[str, Any] = {}
+    unrecorded_heads: dict[str, Any] = {}
+    text: dict[str, Any] | None = None
+    training: dict[str, Any] = {}
+    first: bool = False
+    files: dict[str, Iterable[Any]] = {}
+    loss_scale: float = 1.0
+    perplexity: bool = True
+
+    @abc.abstractmethod
+    def objective(self, model: Any) -> Any:
+        """Return what is learnt by the model that is trained, see `tfnlp.objectives`."""
+
+    @abc.abstractmethod
+    def describe(self, encoder: Any, trained: Any, steps: int) -> str:
+        """Return a line about model and text, for people."""
+
+    @abc.abstractmethod
+    def measure(self, trainer: Any) -> dict[str, float]:
+        """Return the results on the whole held-out text."""
+
+    @abc.abstractmethod
+    def line(self, when: str, results: dict[str, float]) -> str:
+        """Return the results as a line, for people."""
+
+    def fill(self, encoder: Any, trained: Any) -> None:  # noqa: B027
+        """Give a new model what it does not learn; called in the strategy's scope."""
+
+    def checkpoints(self, steps: int) -> dict[str, int]:
+        """Return the settings of checkpoints that follow from the number of steps."""
+        return {}
+
+    def finish(self, trainer: Any, settings: Any, results: dict[str, float]) -> dict[str, float]:
+        """Return the results of steps after training."""
+        return results
 
 
 @dataclasses.dataclass(frozen=True)
-class Vocabulary:
-    """The tokens of a run and how its folder keeps them."""
+class ExampleRecipe:
+    """How prepared examples are made, see `tfnlp.data.shards.examples`."""
 
-    tokens: Any  # what is compared when a run goes on
-    read: Callable[[str], Any]
-    write: Callable[[str, Any], None]
-    name: str = VOCABULARY  # of the file or folder in the run
-
-
-@dataclasses.dataclass
-class Preparation:
-    """All that the training loop asks of a family."""
-
-    batches: Any  # to train on, by step, with `steps_per_epoch`
-    held_out: Any  # batches of the evaluations during training
     vocabulary: Vocabulary
-    arguments: dict[str, Any]  # of the encoder
-    corpus: dict[str, Any]  # section of `config.json`: what tells this text from others
-    objective: Callable[[Any], Any]  # pretrainer to the task
-    describe: Callable[[Any, Any, int], str]  # of (encoder, pretrainer, steps), for people
-    measure: Callable[[Any], dict[str, float]]  # trainer to the results of the whole held-out text
-    line: Callable[[str, dict[str, float]], str]  # of (when, results), for people
-    heads: dict[str, Any] | None = None  # of the pretrainer; None: `config.json` has none
-    # Of the encoder while it is trained; its weights are the same.
-    unrecorded_arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
-    # Of the pretrainer; `config.json` keeps them elsewhere.
-    unrecorded_heads: dict[str, Any] = dataclasses.field(default_factory=dict)
-    # Section of `config.json`, beside the recorded arguments; None: no section.
-    text: dict[str, Any] | None = None
-    # Settings in the section "training" that replace or join the recorded ones.
-    training: dict[str, Any] = dataclasses.field(default_factory=dict)
-    first: bool = False  # the model is measured before it is trained: it was trained before
-    # (encoder, pretrainer): fills them; None: new weights.
-    copy_weights: Callable[[Any, Any], None] | None = None
-    prepare_model: Callable[[Any], None] | None = None  # called in the strategy's scope
-    files: dict[str, Iterable[Any]] = dataclasses.field(default_factory=dict)  # name to lines
-    checkpoints: Callable[[int], dict[str, int]] | None = None  # steps to settings
-    loss_scale: float = 1.0  # see `tfnlp.training.Trainer`
-    perplexity: bool = True  # whether the curve shows it
-    # (trainer, config, results) to results, for steps after training.
-    finish: Callable[[Any, Any, dict[str, float]], dict[str, float]] | None = None
+    tokens: Any
+    settings: dict[str, Any]  # that decide the examples, beside those that all have
+    recipe: Any
 
 
-def documents(config: Any, paragraphs: bool = False) -> tuple[Documents, Documents]:
+def documents(settings: Any, paragraphs: bool = False) -> tuple[Documents, Documents]:
     """Return training and held-out documents, lists of sentences (or paragraphs).
 
     Small texts and Python objects are lists in memory; large files are `StoredDocuments`.
     """
-    from tfnlp.data import split_documents
-    from tfnlp.data.corpus.cache import cache_folder
-    from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.data.corpus.stored_documents import StoredDocuments, stored_text
 
-    def read(text: Any) -> Documents:
-        stored = stored_text(text, config.layout, paragraphs)
+    def read(name: str) -> Documents:
+        text = held(getattr(settings, name))
+        stored = stored_text(text, settings.layout, paragraphs, name)
         if stored is not None:
             print(f"what is made of large texts is kept in {cache_folder()}", file=sys.stderr)
             return StoredDocuments(stored)
-        return list(documents_of(text, config.layout, paragraphs))
+        return list(documents_of(text, settings.layout, paragraphs, name=name))
 
-    train = read(config.text)
-    if config.valid is not None:
-        return train, read(config.valid)
+    train = read("text")
+    if settings.valid is not None:
+        return train, read("valid")
     if isinstance(train, list):
-        return split_documents(train, config.held_out, config.seed)
-    return train.split(config.held_out, config.seed)
+        return split_documents(train, settings.held_out, settings.seed)
+    return train.split(settings.held_out, settings.seed)
+
+
+def training_documents(settings: Any, paragraphs: bool) -> Iterator[list[str]]:
+    """Yield the documents that are not held out, one by one: the text is read twice."""
+
+    def read() -> Iterable[list[str]]:
+        return read_documents(settings.text, settings.layout, paragraphs)
+
+    if settings.valid:
+        yield from read()
+        return
+    sizes = [len(document) for document in read()]
+    held, cut = held_out_documents(sizes, settings.held_out, settings.seed)
+    for number, document in enumerate(read()):
+        if number not in held:
+            yield document[:cut]
 
 
 def tokenized(documents: Documents, tokenize: bool) -> Documents:
     """Return documents with a space between words and punctuation, if `tokenize`."""
-    from tfnlp.text import split_words
-
     return changed(documents, split_words) if tokenize else documents
 
 
 def changed(documents: Documents, change: Callable[[str], str]) -> Documents:
     """Return documents whose sentences went through a function, which has a name."""
-    from tfnlp.data.corpus.stored_documents import StoredDocuments
-
     if isinstance(documents, StoredDocuments):
         return documents.map(change)
     return [[change(sentence) for sentence in document] for document in documents]
@@ -113,108 +160,98 @@ def tokenized_once(
     build: Callable[[str | None], T],
     read: Callable[[str], T],
 ) -> T:
-    """Return a corpus made of documents: in memory, or of stored ones in the cache.
+    """Return what is made of documents: in memory, or of stored ones in the cache.
 
-    `decides` is what decides the corpus beside the documents, as JSON. `build` takes the folder to
-    write the corpus to, or None; `read` takes that folder.
+    `decides` is what decides it beside the documents, as JSON. `build` takes the folder to write
+    to, or None; `read` takes that folder.
     """
-    from tfnlp.data.corpus.cache import cached, digest
-    from tfnlp.data.corpus.stored_documents import StoredDocuments
-
     if not isinstance(documents, StoredDocuments):
         return build(None)
     return cached(digest(documents.key, *decides), build, read)
 
 
-def read_or_learnt(
-    config: Any,
+def tokens_of(
+    settings: Any,
+    vocabulary: Vocabulary,
     documents: Documents,
-    decides: list[Any],
-    learn: Callable[[], Any],
-    read: Callable[[str], Any],
-    write: Callable[[str, Any], None],
-    name: str = VOCABULARY,
+    texts: Callable[[], Iterable[str]] | None = None,
 ) -> Any:
-    """Return the tokens of `config.vocab`, of an earlier start of the run, or of `learn()`.
+    """Return the tokens of `settings.vocab`, of an earlier start of the run, or learnt ones.
 
     Nothing is written to the run's folder, which is made when everything else has been checked.
-    What is learnt from stored documents is kept in the cache. For `decides` see `tokenized_once`,
-    for `read`, `write` and `name` see `Vocabulary`.
+    What is learnt from stored documents is kept in the cache.
+
+    Args:
+        settings: Those of the run.
+        vocabulary: What learns and reads the tokens.
+        documents: To learn them from.
+        texts: Returns the texts that these documents are read as; None: their sentences.
     """
-    import tensorflow as tf
+    kept = vocabulary.kept(settings)
+    if kept is not None:
+        return kept
 
     def build(folder: str | None) -> Any:
-        tokens = learn()
+        tokens = vocabulary.learn(sentences(documents) if texts is None else texts(), settings)
         if folder is not None:
-            write(os.path.join(folder, VOCABULARY), tokens)
+            vocabulary.write(os.path.join(folder, "vocab.txt"), tokens)
         return tokens
 
-    kept = tf.io.gfile.join(config.output, name)
-    if config.vocab:
-        return read(config.vocab)
-    if tf.io.gfile.exists(kept) and not config.restart:
-        with local_copy(kept) as path:
-            return read(path)
     return tokenized_once(
-        documents, decides, build, lambda folder: read(os.path.join(folder, VOCABULARY))
+        documents,
+        vocabulary.decides(settings),
+        build,
+        lambda folder: vocabulary.read(os.path.join(folder, "vocab.txt")),
     )
 
 
-def word_vocabulary(config: Any, documents: Documents) -> list[str]:
-    """Return the words of `config.vocab`, or those that the documents hold."""
-    from tfnlp.text import read_words, train_words, write_words
-
-    def learn() -> list[str]:
-        print("counting words", file=sys.stderr)
-        return train_words(sentences(documents), config.max_vocab, config.min_count)
-
-    decides = ["words", config.max_vocab, config.min_count]
-    return read_or_learnt(config, documents, decides, learn, read_words, write_words)
+# What prepared examples have of their own, and what training must not change.
+_OWN = ("text", "layout", "valid", "held_out", "vocab", "vocab_size", "bpe")
+_DECIDED = ("seq_length", "seed", "cased")
 
 
-def bpe_vocabulary(
-    config: Any, texts: Callable[[], Iterable[str]], kind: str = "gpt2", documents: Documents = ()
-) -> Any:
-    """Return tokens and merges of `config.vocab`, or those learnt from the texts.
-
-    `documents` are what the texts are made of.
-    """
-    from tfnlp.text import read_bpe, train_bpe
-
-    def learn() -> Any:
-        print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
-        return train_bpe(texts(), config.vocab_size, kind)
-
-    decides = ["bpe", config.vocab_size, kind]
-    return read_or_learnt(
-        config, documents, decides, learn, read_bpe, write_bpe_folder, BPE_VOCABULARY
-    )
-
-
-def write_bpe_folder(path: str, pair: Any) -> None:
-    """Write tokens and merges as the folder `path`, whole or not at all."""
-    from tfnlp.text import write_bpe
-
-    with written_whole(path) as partial:
-        os.makedirs(partial)
-        write_bpe(partial, *pair)
+def with_examples(settings: Any, family: str) -> Any:
+    """Return the settings with what prepared examples decide; without them, as they are."""
+    if settings.examples is None:
+        if settings.text is None:
+            raise ValueError("give `text`, or `examples` made by tfnlp examples")
+        return settings
+    made_with = Shards(settings.examples, family).settings
+    decided = {**made_with, "cased": not made_with.get("lowercase", True)}
+    for name in _OWN + _DECIDED:
+        given = getattr(settings, name, None)
+        if name not in settings.given or given is None or given is False:
+            continue
+        if name in _OWN:
+            raise ValueError(f"`{name}` can't be given with `examples`, which has its own")
+        if given != decided[name]:
+            raise ValueError(
+                f"`{name}`{'' if given is True else f' {given}'} contradicts `examples` "
+                f"{settings.examples}, made with {decided[name]}; leave it out"
+            )
+    changes = {"seq_length": made_with["seq_length"], "seed": made_with["seed"]}
+    if hasattr(settings, "cased"):
+        changes["cased"] = decided["cased"]
+    return settings.replace(**changes)
 
 
-def kept_vocabulary(folder: str) -> str | None:
-    """Return the path of the vocabulary of pieces in a run's folder, or None."""
-    paths = (os.path.join(folder, name) for name in VOCABULARIES)
-    return next((path for path in paths if os.path.exists(path)), None)
+def readable(settings: Any, family: str) -> contextlib.AbstractContextManager[None]:
+    """Return a context that names the damaged shard where reading the examples fails."""
+    if getattr(settings, "examples", None) is None:
+        return contextlib.nullcontext()
+    return Shards(settings.examples, family).readable()
 
 
-def same_folder(first: Any, second: Any) -> bool:
-    """Return whether two paths name the same folder."""
-    if not all(isinstance(path, str | os.PathLike) for path in (first, second)):
-        return False
-    return os.path.realpath(first) == os.path.realpath(second)
+def check_same_vocabulary(settings: Any, ours: Any, theirs: Any) -> None:
+    """Check that examples were made with the vocabulary of the model to go on from."""
+    if ours != theirs:
+        raise ValueError(
+            f"`examples` {settings.examples} was made with another vocabulary than `start` "
+            f"{settings.start} has; make examples with `vocab` of that model"
+        )
 
 
-def write_lines(path: str, lines: Iterable[Any]) -> None:
-    """Write a file of one entry a line, whole or not at all."""
-    with written_whole(path) as partial:
-        with open(partial, "w", encoding="utf-8", newline="") as file:
-            file.writelines(f"{line}\n" for line in lines)
+def check_pack(settings: Any) -> None:
+    """Check that rows can be packed."""
+    if settings.pack and settings.examples is not None:
+        raise ValueError("`pack` needs `text`: the rows of `examples` are prepared, and other ones")

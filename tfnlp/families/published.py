@@ -9,7 +9,17 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tfnlp.checkpoints.folders import weight_names
+from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.checkpoints.formats.weight_files import shard_names
+from tfnlp.checkpoints.keras_hub import PREFIX, preset_class
+from tfnlp.checkpoints.keras_hub_families import counterpart
+from tfnlp.checkpoints.peft import CONFIG as ADAPTER
+from tfnlp.families import FAMILIES
 from tfnlp.files import local_copy
+from tfnlp.formats import Place, recognised
+from tfnlp.formats.table import described, expected_models
+from tfnlp.hub.loading.saved_model import saved_models
 from tfnlp.published import Fetched, fetch, is_published
 
 # Beside the weights: what states the sizes, and vocabularies.
@@ -30,8 +40,6 @@ def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterato
     What is at a remote path is copied, and deleted at the end. `choose` is a function such as
     `model_files`, the default, to the files that are needed of a repository.
     """
-    from tfnlp.checkpoints.keras_hub import PREFIX
-
     if is_published(path):
         found = fetch(path, functools.partial(choose or model_files, path))
         with _named(found.folder, path):
@@ -48,14 +56,6 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
 
     `path_of` downloads a small file of them and returns its path.
     """
-    from tfnlp.checkpoints.folders import weight_names
-    from tfnlp.checkpoints.formats.json_files import read_json
-    from tfnlp.checkpoints.keras_hub import preset_class
-    from tfnlp.checkpoints.keras_hub_families import counterpart
-    from tfnlp.checkpoints.peft import CONFIG as ADAPTER
-    from tfnlp.families import FAMILIES
-    from tfnlp.families.recognition import described, expected_models, family_of_files
-
     top = sorted(file for file in files if "/" not in file)
     if ADAPTER in top and "config.json" not in top:
         return [file for file in top if fnmatch.fnmatch(file, "*adapter_*") or _is_small(file)]
@@ -69,15 +69,15 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     if config_path and (preset := preset_class(os.path.dirname(config_path))) is not None:
         counterpart(preset, name)  # raises an error for a model that tfnlp does not have
         return files
-    kind = config.get("model_type")
-    found = family_of_files(os.path.dirname(config_path), top, kind, FAMILIES)
+    place = Place("", os.path.dirname(config_path), tuple(top), FAMILIES)
+    found = recognised(place)
     if weights and found is not None:
         small = [file for file in top if _is_small(file)]
         small += fnmatch.filter(files, _POOLING)
         return [*small, *_parts(name, weights, top, path_of)]
     what = f"holds no weights that tfnlp reads, but {_listed(top)}"
-    if found is None and kind is not None:
-        what = described(name, top, kind)
+    if found is None and place.model_type is not None:
+        what = described(place)
     raise ValueError(f"{name} {what}; expected {expected_models(FAMILIES)}")
 
 
@@ -92,8 +92,6 @@ def _listed(files: list[str]) -> str:
 @contextlib.contextmanager
 def opened_modules(path: str) -> Iterator[list[str]]:
     """Yield the folders of the SavedModels at a path or an address, or with a published name."""
-    from tfnlp.hub.loading.saved_model import saved_models
-
     if is_published(path):
         with opened(path, module_files) as place:
             yield saved_models(place.folder)
@@ -114,8 +112,6 @@ def _parts(
     name: str, weights: list[str], top: list[str], path_of: Callable[[str], str]
 ) -> list[str]:
     """Return the files of weights: the shards that an index names, or what belongs to a prefix."""
-    from tfnlp.checkpoints.formats.weight_files import shard_names
-
     parts = []
     for file in weights:
         parts.append(file)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
-import pathlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tfnlp.families.adapters import merged_checkpoint
+from tfnlp.checkpoints.pretrained import Pretrained
+from tfnlp.families import FAMILIES
 from tfnlp.families.checked import check_size, count_weights, section, stated
 from tfnlp.families.family import Family
 from tfnlp.families.published import opened
 from tfnlp.families.sentence_runs import is_sentence_run, restored
-from tfnlp.families.several_runs import best_run
+from tfnlp.formats import Place, recognised, unknown
+from tfnlp.hub import saved_kind
 from tfnlp.published import is_published
+from tfnlp.text.lines import shown
+from tfnlp.training.run import check_run, is_run, read_config, restore_weights
 
-if TYPE_CHECKING:
-    from tfnlp.checkpoints.pretrained import Pretrained
+RUNS = "runs.json"  # of a folder of several runs of fine-tuning: says the best
 
 
 def load_pretrained(
@@ -28,13 +31,6 @@ def load_pretrained(
         family: The only family that will do; None: any.
         dtype: A Keras dtype policy; None: the global one.
     """
-    from tfnlp.checkpoints.keras_hub import is_preset, read_preset
-    from tfnlp.checkpoints.peft import is_adapter
-    from tfnlp.checkpoints.pretrained import Pretrained
-    from tfnlp.checkpoints.sentence_transformers import read_sentence_settings, transformer_folder
-    from tfnlp.families import FAMILIES
-    from tfnlp.training.run import is_run
-
     if isinstance(path, Pretrained):
         _check_family(path.path or "the model", path.family, family)
         return path
@@ -44,34 +40,58 @@ def load_pretrained(
             loaded = load_pretrained(place.folder, family, dtype)
         loaded.path, loaded.revision = path, place.revision
         return loaded
-    if is_adapter(path):
-        with merged_checkpoint(path) as place:
-            loaded = load_pretrained(place, family, dtype)
-            loaded.tokenizer  # noqa: B018  # its files are deleted with the folder
-        loaded.path = path
-        return loaded
+    loaded = read_model(path, dtype, modules=False)
+    _check_family(path, loaded.family, family)
+    return loaded
+
+
+def read_model(path: str, dtype: str | None = None, modules: bool = True) -> Any:
+    """Return the `Pretrained` at a path on this machine, with `modules` also a `Module`."""
     best = best_run(path)
     if is_run(best):
-        found, loaded = _of_run(best, family, dtype)
-    elif is_preset(path):
-        name, loaded = read_preset(path, dtype)
-        found = FAMILIES[name]
-        _check_family(path, found, family)
+        loaded = _of_run(best, dtype)
     else:
-        inner = transformer_folder(path)
-        found, read = _recognised(inner, FAMILIES)
-        _check_family(path, found, family)
-        loaded = read(inner) if read is found.saved else read(inner, dtype)
-        loaded.saved = read is found.saved
-        loaded.sentences = read_sentence_settings(path, loaded.lowercase)
-    loaded.family, loaded.path, loaded.folder = found, path, path
+        if not modules:
+            _check_whole(path)
+        place = place_of(path)
+        found = recognised(place)
+        if found is None:
+            raise unknown(place)
+        if not modules and not found.pretrained:
+            raise ValueError(
+                f"{path} is a SavedModel that can't be trained on: load it with `tfnlp.load` to "
+                "call it"
+            )
+        loaded = found.read(place, dtype)
+    loaded.path = loaded.folder = path
     return loaded
+
+
+def _check_whole(path: str) -> None:
+    """Refuse one of the modules of a pair."""
+    whole = os.path.dirname(os.path.abspath(path))
+    if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(whole) is not None:
+        raise ValueError(f"{path} is one of the modules in {whole}: give that folder")
+
+
+def place_of(path: str) -> Place:
+    """Return the place of a path on this machine, which is no run."""
+    if os.path.isdir(os.path.join(path, "checkpoints")):
+        read_config(path)  # raises: it is a run, but not one whose configuration can be read
+    return Place.at(path, FAMILIES, opened)
+
+
+def check_precision(loaded: Pretrained, dtype: str | None) -> None:
+    """Refuse a dtype policy of exported modules, which keep their own."""
+    if dtype is not None and loaded.saved:
+        raise ValueError(
+            f"{loaded.path} was exported and keeps its numbers; give the run or checkpoint that it "
+            "was made from, or leave out --bf16"
+        )
 
 
 def run_family(path: str, run: dict[str, Any]) -> Family:
     """Return the family of a pretraining run."""
-    from tfnlp.families import FAMILIES
-
     name = stated(path, run, "model", (*FAMILIES, "task"))
     if name not in FAMILIES:
         raise ValueError(
@@ -82,114 +102,67 @@ def run_family(path: str, run: dict[str, Any]) -> Family:
 
 def check_arguments(path: str, run: dict[str, Any], family: Family, where: str = "") -> int:
     """Check the sections of a run's config that become arguments; return the number of weights."""
-    from tfnlp import models
-
     sections = {
-        name: section(path, run, where + name, getattr(models, function), left_out)
-        for name, (function, left_out) in family.sections.items()
+        name: section(path, run, where + name, function, left_out)
+        for name, (function, left_out) in family.sections().items()
         if not where or name == "arguments"
     }
 
     def build(**arguments: Any) -> Any:
         if where:
-            return family.encoder_function()(**arguments)
+            return family.encoder(**arguments)
         encoder, pretrainer = family.build(arguments, sections.get("heads", {}), None)
         return encoder if pretrainer is None else pretrainer
 
     return count_weights(path, build, sections["arguments"])
 
 
-def _of_run(path: str, family: Family | None, dtype: str | None) -> tuple[Family, Pretrained]:
-    from tfnlp.training.run import check_run, read_config, restore_weights
-
+def _of_run(path: str, dtype: str | None) -> Pretrained:
     run = read_config(path)
     check_run(path)
-    found = run_family(path, run)
-    _check_family(path, found, family)
+    family = run_family(path, run)
     if is_sentence_run(run):
-        loaded = restored(path, run, found, dtype)
-        loaded.run = run
-        return found, loaded
-    check_size(path, check_arguments(path, run, found))
-    loaded = found.restore(path, run, dtype)
+        loaded = restored(path, run, family, dtype)
+        loaded.run, loaded.family = run, family
+        return loaded
+    check_size(path, check_arguments(path, run, family))
+    loaded = family.restore(path, run, dtype)
+    loaded.family = family
     trained = loaded.pretrainer if loaded.pretrainer is not None else loaded.encoder
     names = os.listdir(os.path.join(path, "checkpoints"))
     averaged = any(name.startswith("average-") for name in names)
     _, loaded.history = restore_weights(path, trained, average=averaged)
     loaded.run = run
-    if found.finish is not None:
-        found.finish(loaded, path)
-    return found, loaded
-
-
-def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
-    """Return the family of files that are not a run, and its function that reads them."""
-    from tfnlp.hub import saved_family, saved_kind
-    from tfnlp.training.run import read_config
-
-    if os.path.isdir(os.path.join(path, "checkpoints")):
-        read_config(path)  # raises: it is a run, but not one whose configuration can be read
-    whole = os.path.dirname(os.path.abspath(path))
-    if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(whole) is not None:
-        raise ValueError(f"{path} is one of the modules in {whole}: give that folder")
-    layout = saved_kind(path) if os.path.isdir(path) else None
-    if layout is not None:
-        alike = {f.name: f for f in families.values() if f.saved_layout == layout}
-        # Modules of other libraries do not say whose they are.
-        family = alike.get(saved_family(path)) or next(iter(alike.values()))
-        return family, family.saved
-    folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for family in families.values():
-        if family.recognise_file is not None and family.recognise_file(path):
-            return family, family.read
-    model_type = _model_type(os.path.join(folder, "config.json"))
-    family = family_of_files(folder, names, model_type, families)
-    if family is not None:
-        return family, family.read
-    expected = f"expected {expected_models(families)}"
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} does not exist; {expected}")
-    raise ValueError(f"{path} {described(path, names, model_type)}; {expected}")
-
-
-def family_of_files(
-    folder: str, names: list[str], model_type: str | None, families: dict[str, Family]
-) -> Family | None:
-    """Return the family whose checkpoint a folder with files of these names holds, or None."""
-    for family in families.values():
-        if family.recognise is not None and family.recognise(folder, names, model_type):
-            return family
-    return None
-
-
-def _model_type(path: str) -> str | None:
-    """Return what Hugging Face's configuration says of the kind of model."""
-    from tfnlp.checkpoints.formats.json_files import read_json
-
-    found = read_json(pathlib.Path(path)).get("model_type") if os.path.isfile(path) else None
-    return found if isinstance(found, str) else None
-
-
-def described(path: str, names: list[str], model_type: str | None) -> str:
-    """Return what is at a path that no family recognises."""
-    if os.path.isfile(path):
-        return "is a file of an unknown format"
-    if not names:
-        return "is an empty folder"
-    if "saved_model.pb" in names:
-        return "is a SavedModel that can't be trained on: load it with `tfnlp.load` to call it"
-    if model_type is not None:
-        return f"is a Hugging Face model of the type {model_type!r}, which tfnlp does not read"
-    return f"is a folder of {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-
-
-def expected_models(families: dict[str, Family]) -> str:
-    """Return what `load_pretrained` takes, in words."""
-    kinds = [f"{f.title} ({f.checkpoints})" for f in families.values() if f.checkpoints]
-    return f"the folder of a run, exported modules, or {', '.join(kinds)}"
+    family.finish(loaded, path)
+    return loaded
 
 
 def _check_family(path: str, found: Family, wanted: Family | None) -> None:
     if wanted is not None and found is not wanted:
         raise ValueError(f"{path} is {found.title}, expected {wanted.title}")
+
+
+def best_run(folder: str) -> str:
+    """Return the folder of the best of several runs under `folder`, or `folder` itself."""
+    path = os.path.join(folder, RUNS)
+    runs = read_json(path)
+    if runs is None:
+        return folder
+    name = runs.get("best") if isinstance(runs, dict) else None
+    parts = name.split("/") if isinstance(name, str) else [""]
+    if not all(parts) or {".", ".."} & set(parts) or "\\" in name or "\0" in name:
+        raise ValueError(f"{path} has best={shown(name)}; expected the path of a folder beside it")
+    return os.path.join(folder, name)
+
+
+def read_json(path: str) -> Any:
+    """Return what a file that a run ends with says; None if there is no such file."""
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is not valid JSON ({error}); delete it and run the same `tfnlp finetune` again"
+        ) from error

@@ -1,48 +1,43 @@
 """RoBERTa (Liu et al. 2019) as a family."""
 
-import dataclasses
-import functools
+from collections.abc import Iterable
+from typing import Any
 
-from tfnlp.families import encoders, fitting
-from tfnlp.families.masked_text import MaskedText
-from tfnlp.families.masks import mask_prediction
-from tfnlp.families.plans import masked_plan
-from tfnlp.families.preparation import BPE_VOCABULARY, write_bpe_folder
-from tfnlp.families.subwords import Subwords
-from tfnlp.settings.roberta import SIZES, RobertaSettings
-
-BYTE_PAIRS = Subwords(
-    kind="roberta byte pairs",
-    tokenizer="RobertaTokenizer",
-    train="train_roberta_bpe",
-    read_file="read_bpe",
-    write=write_bpe_folder,
-    cased=False,
-    tokens=lambda tokenizer: (tokenizer.vocabulary, tokenizer.merges),
-    name=BPE_VOCABULARY,
-)
-# Masked windows of whole sentences.
-ROBERTA_TEXT = MaskedText(
-    title="RoBERTa",
-    subwords=BYTE_PAIRS,
-    second=None,
-    sizes=functools.partial(encoders.encoder_sizes, "roberta"),
-)
+from tfnlp import models
+from tfnlp.checkpoints.roberta import ROBERTA_FILES
+from tfnlp.families.encoder import Encoder
+from tfnlp.families.vocabularies import BytePairs, Subwords
+from tfnlp.text import RobertaTokenizer, train_roberta_bpe
 
 
-_PLAN = masked_plan("roberta", SIZES, vocab_size=50265)
-ROBERTA = encoders.encoder_family(
-    "roberta",
-    ROBERTA_TEXT,
-    title="a RoBERTa",
-    config=RobertaSettings,
-    sizes=SIZES,
-    fitting=encoders.encoder_fitting(
-        "roberta",
-        BYTE_PAIRS,
-        fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="tanh"),
-    ),
-    # The paper's rows; all of its training has this length.
-    plan=dataclasses.replace(_PLAN, lengths=dict.fromkeys(SIZES, 512)),
-    prediction=mask_prediction("roberta", "a RoBERTa", "<mask>", pairs=False),
-)
+class _RobertaBytePairs(BytePairs):
+    """GPT-2's byte pairs with other special tokens."""
+
+    kind = "roberta byte pairs"
+    tokenizer = RobertaTokenizer
+    learn, decides = Subwords.learn, Subwords.decides  # of one kind
+
+    def train(self, texts: Iterable[str], size: int, **settings: Any) -> tuple[Any, Any]:
+        """Return tokens and merges."""
+        return train_roberta_bpe(texts, size)
+
+
+class Roberta(Encoder):
+    """Masked LM on windows of whole sentences."""
+
+    name, title = "roberta", "a RoBERTa"
+    sizes = {
+        "tiny": models.ROBERTA_TINY,
+        "mini": models.ROBERTA_MINI,
+        "small": models.ROBERTA_SMALL,
+        "medium": models.ROBERTA_MEDIUM,
+        "base": models.ROBERTA_BASE,
+        "large": models.ROBERTA_LARGE,
+    }
+    encoder, pretrainer = staticmethod(models.roberta), staticmethod(models.roberta_pretrainer)
+    files = ROBERTA_FILES
+    subwords = _RobertaBytePairs()
+    mask = "<mask>"
+    task_hidden = "tanh"
+    plan_lengths = dict.fromkeys(sizes, 512)  # the paper's rows; all of its training has them
+    plan_vocab_size = 50265

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
+
+from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.checked import check_size, count_weights, section, text_flag
-from tfnlp.families.preparation import kept_vocabulary
-from tfnlp.families.sentences import embedded
-
-if TYPE_CHECKING:
-    import keras
-
-    from tfnlp.checkpoints.pretrained import Pretrained
-    from tfnlp.families.family import Family
+from tfnlp.families.family import Family
+from tfnlp.families.fitting import Tunable
+from tfnlp.families.vocabularies import kept_pieces
+from tfnlp.models import encoder_for_tasks, siamese
+from tfnlp.training.run import restore_weights
 
 SECTION = "sentences"
 
@@ -44,49 +44,28 @@ def trainable_encoder(loaded: Pretrained, dropout: float, dtype: str | None) -> 
 
     It has no pooler, on which sentence vectors do not depend.
     """
-    from tfnlp.models import encoder_for_tasks
-
     family = loaded.family
-    if loaded.saved or family.fitting is None or family.fitting.fine_tuned is None:
+    if loaded.saved or not (isinstance(family, Tunable) and family.trains):
         what = "an exported module" if loaded.saved else family.title
         raise ValueError(
             f"{loaded.path} is {what}; sentence vectors are trained from a run or checkpoint of an "
             "encoder such as BERT, or of a GPT"
         )
-    build, arguments = family.encoder_function(), dict(loaded.config)
+    build, arguments = family.encoder, dict(loaded.config)
     if "pooler" in inspect.signature(build).parameters:
         arguments["pooler"] = False
     rates = {"dropout": dropout, "attention_dropout": dropout}
     return encoder_for_tasks(build, loaded.encoder, arguments, **rates, dtype=dtype), arguments
 
 
-def reader_of(loaded: Pretrained) -> Any:
-    """Return what reads the texts of a model, see `tfnlp.text.task_readers`."""
-    fitting = loaded.family.fitting
-    return (fitting.sentence_reader or fitting.reader)(loaded)
-
-
 def siamese_of(encoder: keras.Model, settings: SentenceRun) -> keras.Model:
     """Return the network that a run trains."""
-    from tfnlp.models import siamese
-
     return siamese(encoder, settings.texts, settings.classes or None, settings.pooling)
-
-
-def vectors_of_texts(loaded: Pretrained, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the vector of each distinct text, float32 `[D]`."""
-    distinct = list(dict.fromkeys(texts))
-    vectors = embedded(loaded.family.sentence_function(loaded, {}), distinct)
-    return dict(zip(distinct, vectors, strict=True))
 
 
 def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) -> Pretrained:
     """Return the model of a run, with the weights of its best checkpoint."""
-    from tfnlp.checkpoints.pretrained import Pretrained
-    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
-    from tfnlp.training.run import restore_weights
-
-    function, (_, left_out) = family.encoder_function(), family.sections["arguments"]
+    function, (_, left_out) = family.encoder, family.sections()["arguments"]
     arguments = section(path, run, "arguments", function, left_out)
     settings = SentenceRun(**section(path, run, SECTION, SentenceRun, ()))
 
@@ -100,8 +79,8 @@ def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) 
         encoder,
         None,
         arguments,
-        make_tokenizer=lambda: family.fitting.restore_tokenizer(path, lowercase),
-        vocabulary=kept_vocabulary(path),
+        make_tokenizer=lambda: family.restore_tokenizer(path, lowercase),
+        vocabulary=kept_pieces(path),
         lowercase=lowercase,
         history=history,
         sentences=SentenceSettings(settings.pooling, True, settings.max_length),

@@ -5,17 +5,27 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from tfnlp.families import fitting
-from tfnlp.families.export_checks import chosen
+import keras
+import numpy as np
+import tensorflow as tf
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from tfnlp.checkpoints.pretrained import Pretrained
-    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.bars import ProgressBar
+from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.data import bucket_lengths, token_batches
+from tfnlp.families.sizes import max_positions
+from tfnlp.hub import WordVectorsModule
+from tfnlp.layers import SentencePooling
+from tfnlp.layers.sentence_pooling import POOLINGS
+from tfnlp.models import sentence_encoder
+from tfnlp.models.first_position import encoder_at_first
+from tfnlp.models.sentence_encoder import hidden_states
+from tfnlp.settings.use import PairsEvaluation
+from tfnlp.tasks.embed import Embed, score_sentences
+from tfnlp.training.prediction import forward
 
 Done = Callable[[int], None] | None  # is told how many texts more are done
 
@@ -42,9 +52,6 @@ def pooled_of(
     max_length: int | None = None,
 ) -> Pooled:
     """Return the settings: those given, else those that the model's folder states."""
-    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
-    from tfnlp.layers.sentence_pooling import POOLINGS
-
     stated = loaded.sentences or SentenceSettings()
     if stated.refused and pooling is None:
         raise ValueError(
@@ -64,8 +71,6 @@ def pooled_of(
 
 def settings_to_save(loaded: Pretrained) -> SentenceSettings:
     """Return what a folder of sentence-transformers says of a model: what `embed` does."""
-    from tfnlp.checkpoints.sentence_transformers import SentenceSettings
-
     pooled = pooled_of(loaded)
     return SentenceSettings(pooled.pooling, pooled.normalize, _length_of(loaded, pooled))
 
@@ -74,10 +79,6 @@ def embedded(
     vectors: Callable[..., np.ndarray], texts: list[str], progress: bool = False
 ) -> np.ndarray:
     """Return float32 `[N, D]`, computed in parts of `_PART` texts."""
-    import numpy as np
-
-    from tfnlp.bars import ProgressBar
-
     parts = [texts[i : i + _PART] for i in range(0, len(texts), _PART)] or [[]]
     with ProgressBar(total=len(texts), unit="texts", disable=not progress) as bar:
         return np.concatenate([vectors(part, bar.update) for part in parts])
@@ -91,14 +92,6 @@ def of_tokens(
     Its second argument, if there is one, is a `Done`. The model is from token ids `[B, T]` to
     `sequence_output`, with or without other layers; for the reader see `tfnlp.text.task_readers`.
     """
-    import numpy as np
-    import tensorflow as tf
-
-    from tfnlp.models import sentence_encoder
-    from tfnlp.models.first_position import encoder_at_first
-    from tfnlp.models.sentence_encoder import hidden_states
-    from tfnlp.training.prediction import forward
-
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     length = min(_length_of(loaded, settings), fixed or math.inf)
     layer = settings.layer
@@ -134,12 +127,6 @@ def of_words(
 
     `states` is a function of strings ragged `[B, (T)]` to `[B, T, D]`, and `size` is D.
     """
-    import keras
-    import numpy as np
-    import tensorflow as tf
-
-    from tfnlp.layers import SentencePooling
-
     if settings.max_length is not None:
         raise ValueError(f"`max_length` is for models of tokens; {title} reads whole texts")
     pool = SentencePooling(settings.pooling, settings.normalize, dtype="float32")
@@ -163,10 +150,6 @@ def of_words(
 
 def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors `[N, D]`: of their words, unseen ones are zeros."""
-    import tensorflow as tf
-
-    from tfnlp.hub import WordVectorsModule
-
     if settings.layer not in (-1, 0):
         raise ValueError(f"`layer` {settings.layer}: {loaded.family.title} has one layer, 0 or -1")
     module = WordVectorsModule(loaded.word_vectors, combiner="mean")
@@ -179,43 +162,8 @@ def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[..., np.nd
     return of_words(states, loaded.word_vectors.size, settings, loaded.family.title)
 
 
-def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -> dict[str, str]:
-    """Write a module of strings to one vector each; for `model` and `reader` see `of_tokens`."""
-    from tfnlp.hub.modules.sentences import export_sentences
-    from tfnlp.models import sentence_encoder
-
-    for name in chosen(config, ("fill", "top", "combined")):
-        raise ValueError(f"`{name}` is for other modules; leave it out with `sentences`")
-    if config.pooling and not config.sentences:
-        raise ValueError("`pooling` is for `sentences`; the pair returns the vectors of tokens")
-    pooled = pooled_of(loaded, config.pooling, max_length=config.seq_length)
-    length = _length_of(loaded, pooled)
-    made = sentence_encoder(model, pooled.pooling, pooled.normalize)
-    graphs = vector_graphs(loaded, config, reader, length)
-    module = export_sentences(
-        config.output, made, reader, length, config.overwrite, config.weights, graphs
-    )
-    return {"module": module, **graphs.paths()}
-
-
-def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> Any:
-    """Return the `tfnlp.hub.saving.graphs.Graphs` of a model that gives vectors."""
-    from tfnlp.hub.modules.task_files import write_example
-    from tfnlp.hub.saving.graphs import Graphs
-
-    write = loaded.family.fitting.write_tokenizer
-
-    def beside(folder: str, file: str) -> None:
-        write(folder, reader, loaded.config)
-        write_example(folder, file, length)
-
-    return Graphs(config.litert, config.onnx, beside)
-
-
 def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[Any, int]:
     """Return the model of tokens to one vector, and the largest length of a text."""
-    from tfnlp.models import sentence_encoder
-
     pooled = pooled_of(loaded, **settings)
     made = sentence_encoder(loaded.encoder, pooled.pooling, pooled.normalize, pooled.layer)
     return made, _length_of(loaded, pooled)
@@ -223,7 +171,7 @@ def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[An
 
 def _length_of(loaded: Pretrained, settings: Pooled) -> int:
     """Return how many tokens of a text are read."""
-    positions = fitting.max_positions(loaded)
+    positions = max_positions(loaded)
     length = settings.max_length or min(_LENGTH, positions or _LENGTH)
     if positions and length > positions:
         raise ValueError(f"`max_length` {length} is longer than the model's {positions} positions")
@@ -235,10 +183,6 @@ def _by_length(sizes: np.ndarray, compute: Callable, spec: Any, done: Done = Non
 
     `compute` is a function of (rows int `[B]`, width) to `[B, D]`, which is the shape of `spec`.
     """
-    import numpy as np
-
-    from tfnlp.data import bucket_lengths, token_batches
-
     found = np.zeros((len(sizes), spec.shape[-1]), np.float32)
     if len(sizes):
         sizes = np.maximum(sizes, 1)
@@ -256,3 +200,83 @@ def warn_of_cut(cut: int, count: int, length: int) -> None:
             f"{cut:,} of {count:,} texts are longer than {length} tokens and were cut",
             stacklevel=4,
         )
+
+
+def string_vectors(
+    loaded: Pretrained, preprocessor: Callable, special: int
+) -> Callable[[list[str]], Any]:
+    """Return a function of strings to the outputs of a model; it warns of texts that are cut.
+
+    `preprocessor` is the class of the module that packs strings, made of a tokenizer and a length;
+    it adds `special` tokens to a text.
+    """
+    length = min(128, max_positions(loaded) or 128)
+    pack = preprocessor(loaded.tokenizer, length)
+    call = None if loaded.saved else forward(loaded.encoder, list(loaded.encoder.output))
+
+    def vectors(texts: list[str]) -> Any:
+        inputs = pack(tf.constant(texts))
+        full = np.flatnonzero(inputs["input_mask"].numpy().all(1))  # these may have been longer
+        if len(full):
+            tokens = loaded.tokenizer.tokenize(tf.gather(texts, full)).row_lengths().numpy()
+            cut = int((tokens + special > length).sum())
+            warn_of_cut(cut, len(texts), length)
+        if call is None or not len(texts):  # a module reads one length
+            return loaded.encoder(inputs)
+        return _outputs_by_length(
+            call, {name: inputs[name].numpy() for name in loaded.encoder.input}
+        )
+
+    return vectors
+
+
+def _outputs_by_length(call: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the outputs of a model for int32 `[N, T]`, computed in batches of similar length.
+
+    Those with a time axis are `[N, T, ...]`, zeros at padding.
+    """
+    sizes = np.maximum(inputs["input_mask"].sum(1), 1)
+    count, length = inputs["input_mask"].shape
+    found, weights = None, call.weights()
+    for width, rows, _ in token_batches(sizes, bucket_lengths(sizes, count), _TOKENS):
+        outputs = call({name: x[rows, :width] for name, x in inputs.items()}, weights)
+        if found is None:
+            found = tf.nest.map_structure(
+                lambda x: np.zeros(
+                    (count, length, *x.shape[2:]) if x.ndim > 2 else (count, *x.shape[1:]), x.dtype
+                ),
+                outputs,
+            )
+        for whole, part in zip(tf.nest.flatten(found), tf.nest.flatten(outputs), strict=True):
+            if part.ndim > 2:  # [B, T, ...]
+                real = inputs["input_mask"][rows, :width, np.newaxis] > 0
+                whole[rows, :width] = np.where(real, part, 0)
+            else:
+                whole[rows] = part
+    return tf.nest.map_structure(tf.constant, found)
+
+
+def measured_on_pairs(loaded: Pretrained, settings: PairsEvaluation) -> dict[str, Any]:
+    """Return the measures of `tfnlp.tasks.embed.score_sentences`."""
+    data = Embed.read(
+        settings.pairs,
+        text=settings.text_columns,
+        label=settings.label,
+        skip=settings.skip_bad_rows,
+        name="pairs",
+    )
+    if data.skipped:
+        warnings.warn(
+            f"{len(data.skipped):,} rows left out, the first of them: {data.skipped[0]}",
+            stacklevel=2,
+        )
+    texts = [text for example in data.examples for text in example.segments[:2]]
+    results = score_sentences(data.examples, vectors_of_texts(loaded, texts))
+    return {**results, "pairs": len(data.examples)}
+
+
+def vectors_of_texts(loaded: Pretrained, texts: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the vector of each distinct text, float32 `[D]`."""
+    distinct = list(dict.fromkeys(texts))
+    vectors = embedded(loaded.family.sentence_function(loaded, {}), distinct)
+    return dict(zip(distinct, vectors, strict=True))

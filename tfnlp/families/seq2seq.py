@@ -2,32 +2,29 @@
 
 from typing import Any
 
-from tfnlp.families import translation
-from tfnlp.families.preparation import Preparation
+from tfnlp import models
+from tfnlp.families.translator import Translator
 from tfnlp.settings.seq2seq import NO_ATTENTION, Seq2SeqSettings
 
 
-def prepare(config: Seq2SeqSettings, before: Any, strategy: Any) -> Preparation:
-    """Return what the training of a recurrent encoder-decoder needs."""
-    attention = None if config.attention == NO_ATTENTION else config.attention
-    if config.input_feeding and attention is None:
-        raise ValueError("`input_feeding` needs `attention`; without it there is nothing to feed")
-    sizes = {
-        "num_layers": config.num_layers,
-        "hidden_size": config.hidden_size,
-        "embedding_size": config.embedding_size or config.hidden_size,
-        "attention": attention,
-        "input_feeding": config.input_feeding,
-        "dropout": config.dropout,
-    }
-    return translation.prepare(config, sizes, strategy)
+class Seq2Seq(Translator):
+    """The next token of a translation, with attention or without."""
 
+    name, title = "seq2seq", "a seq2seq model"
+    encoder, decoder = staticmethod(models.seq2seq), models.Seq2SeqDecoder
 
-SEQ2SEQ = translation.translation_family(
-    "seq2seq",
-    "Seq2SeqDecoder",
-    title="a seq2seq model",
-    config=Seq2SeqSettings,
-    sizes={},
-    prepare=prepare,
-)
+    def model_sizes(self, settings: Seq2SeqSettings) -> dict[str, Any]:
+        """Return the sizes that are asked for."""
+        attention = None if settings.attention == NO_ATTENTION else settings.attention
+        if settings.input_feeding and attention is None:
+            raise ValueError(
+                "`input_feeding` needs `attention`; without it there is nothing to feed"
+            )
+        return {
+            "num_layers": settings.num_layers,
+            "hidden_size": settings.hidden_size,
+            "embedding_size": settings.embedding_size or settings.hidden_size,
+            "attention": attention,
+            "input_feeding": settings.input_feeding,
+            "dropout": settings.dropout,
+        }

@@ -2,28 +2,25 @@
 
 from typing import Any
 
-from tfnlp.families import translation
-from tfnlp.families.preparation import Preparation
-from tfnlp.families.starts import transformer_sizes
-from tfnlp.settings.sizes import SizeSettings as SizeSettings
-from tfnlp.settings.transformer import SIZES, TransformerSettings
+from tfnlp import models
+from tfnlp.families.sizes import transformer_sizes
+from tfnlp.families.translator import Translator
+from tfnlp.settings.transformer import TransformerSettings
 
 
-def prepare(config: TransformerSettings, before: Any, strategy: Any) -> Preparation:
-    """Return what the training of a Transformer needs."""
-    from tfnlp import models
+class Transformer(Translator):
+    """The next token of a translation."""
 
-    sizes = transformer_sizes(config, getattr(models, SIZES[config.size]))
-    sizes.pop("vocab_size", None)
-    sizes.update(dropout=config.dropout, norm_first=config.norm_first)
-    return translation.prepare(config, sizes, strategy)
+    name, title = "transformer", "a Transformer"
+    sizes = {
+        "mini": models.TRANSFORMER_MINI,
+        "base": models.TRANSFORMER_BASE,
+        "big": models.TRANSFORMER_BIG,
+    }
+    encoder, decoder = staticmethod(models.transformer), models.TransformerDecoder
 
-
-TRANSFORMER = translation.translation_family(
-    "transformer",
-    "TransformerDecoder",
-    title="a Transformer",
-    config=TransformerSettings,
-    sizes=SIZES,
-    prepare=prepare,
-)
+    def model_sizes(self, settings: TransformerSettings) -> dict[str, Any]:
+        """Return the published sizes with what the settings change."""
+        sizes = transformer_sizes(settings, self.sizes[settings.size])
+        sizes.pop("vocab_size", None)
+        return {**sizes, "dropout": settings.dropout, "norm_first": settings.norm_first}

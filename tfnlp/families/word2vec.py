@@ -3,162 +3,149 @@
 import os
 from typing import Any
 
+import numpy as np
+
+from tfnlp import models, text
+from tfnlp.checkpoints import Pretrained
+from tfnlp.data import WordBlocks
+from tfnlp.data.corpus.arrays import int32_checksum
 from tfnlp.families.checked import whole_number
-from tfnlp.families.counted_words import COUNTS, read_corpora, read_counts, read_words
-from tfnlp.families.family import Family
-from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
-from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
-from tfnlp.families.word_losses import loss_arguments
+from tfnlp.families.preparation import Preparation
+from tfnlp.families.vocabularies import FREQUENT_WORDS
+from tfnlp.families.word_vectors import (
+    COUNTS,
+    WordVectors,
+    loss_arguments,
+    read_corpora,
+    read_counts,
+)
+from tfnlp.objectives import Word2Vec as Word2VecObjective
 from tfnlp.settings.word2vec import Word2VecSettings
 
 
-def prepare(config: Word2VecSettings, before: Any, strategy: Any) -> Preparation:
-    """Return what word2vec's training needs: blocks of text, and the loss of their words."""
-    from tfnlp.data import WordBlocks
-    from tfnlp.data.corpus.arrays import int32_checksum
-    from tfnlp.objectives import Word2Vec
+class Word2Vec(WordVectors):
+    """One vector a word, from the words around it."""
 
-    words, train, valid = read_corpora(config)
-    sizes = dict(
-        batch_size=config.batch_size,
-        block=config.block,
-        window=config.window,
-        samples=config.samples,
-        sample=config.sample,
-        counts=train.counts,
-        seed=config.seed,
-    )
-    blocks, held_out = WordBlocks(train, **sizes), WordBlocks(valid, **sizes)
-    subwords = _subwords(config, words)
+    name, title = "word2vec", "word vectors"
+    row = ("block", "dimension")
+    encoder = staticmethod(models.word2vec)
 
-    def fill(model: Any) -> None:
-        if subwords is not None:
-            model.get_layer("word_embedding").set_subwords(*subwords)
-        if config.loss != "negative":
-            model.get_layer("loss").set_counts(train.counts)
+    @property
+    def short_title(self) -> str:
+        """The title, which has no article."""
+        return self.title
 
-    def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
-        kind = config.architecture
-        if config.loss != "negative":
-            kind += f", {config.loss}"
-        return (
-            f"word2vec ({kind}) of {len(words):,} words x {config.dimension}; "
+    def prepare(self, settings: Word2VecSettings, before: Any, strategy: Any) -> Preparation:
+        """Return blocks of text."""
+        return _Blocks(settings)
+
+    def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
+        """Return the word2vec of a run; `finish` makes its vectors."""
+        arguments = run["arguments"]
+        if arguments.get("buckets") is not None:
+            for where in ("text.min_n", "text.max_n", "arguments.most_subwords"):
+                whole_number(path, run, where)
+        model, _ = self.build(arguments, {}, dtype)
+        words = FREQUENT_WORDS.read(os.path.join(path, FREQUENT_WORDS.name))
+        return Pretrained(model, None, arguments, words=words)
+
+    def finish(self, loaded: Pretrained, path: str) -> None:
+        """Make the word vectors from the restored weights."""
+        words, counts = loaded.words, read_counts(path)
+        table = loaded.encoder.get_layer("word_embedding").embeddings.numpy()
+        if loaded.config.get("buckets") is None:
+            loaded.word_vectors = text.WordVectors(words, table, counts)
+            return
+        own, rest = table[: len(words)], table[len(words) :]
+        sizes = loaded.run["text"]
+        subwords = text.Subwords(rest, sizes["min_n"], sizes["max_n"])
+        loaded.word_vectors = text.WordVectors(
+            words, subwords.vectors(words, own), counts, subwords
+        )
+
+
+class _Blocks(Preparation):
+    """Blocks of text, and the loss of their words."""
+
+    vocabulary = FREQUENT_WORDS
+    perplexity = False
+
+    def __init__(self, settings: Word2VecSettings) -> None:
+        self.settings = settings
+        self.tokens, train, valid = read_corpora(settings)
+        sizes = dict(
+            batch_size=settings.batch_size,
+            block=settings.block,
+            window=settings.window,
+            samples=settings.samples,
+            sample=settings.sample,
+            counts=train.counts,
+            seed=settings.seed,
+        )
+        self.batches, self._valid = WordBlocks(train, **sizes), WordBlocks(valid, **sizes)
+        self.held_out = self._valid.evaluation_batches(settings.evaluate_batches)
+        self._counts, self._subwords = train.counts, _subwords(settings, self.tokens)
+        self.arguments = {
+            "vocab_size": len(self.tokens),
+            "hidden_size": settings.dimension,
+            "architecture": settings.architecture,
+            "window": settings.window,
+            "negatives": settings.negatives,
+            "samples": settings.samples,
+            "block": settings.block,
+        }
+        self.text = {}
+        if self._subwords is not None:
+            most = int(np.diff(self._subwords[1]).max())
+            self.arguments.update(buckets=settings.buckets, most_subwords=most)
+            self.text = {"min_n": settings.min_n, "max_n": settings.max_n}
+        self.arguments.update(loss_arguments(settings.loss, "negative", train.counts))
+        self.corpus = {"words": train.num_words, "crc32": int32_checksum(train.ids)}
+        self.files = {COUNTS: train.counts}
+        # About the pairs in a batch: rows of a table then get the sum over their pairs.
+        pairs = settings.window + 1 if settings.architecture == "skipgram" else 1  # of a word
+        self.loss_scale = float(settings.batch_size * settings.block * pairs)
+        kind = settings.architecture
+        if settings.loss != "negative":
+            kind += f", {settings.loss}"
+        self._described = (
+            f"word2vec ({kind}) of {len(self.tokens):,} words x {settings.dimension}; "
             f"{train.num_words:,} words of {train.num_sentences:,} sentences, {train.unknown:,} "
-            f"rare ones left out; {blocks.steps_per_epoch:,} updates an epoch; held out: "
+            f"rare ones left out; {self.batches.steps_per_epoch:,} updates an epoch; held out: "
             f"{valid.num_words:,} words"
         )
 
-    pairs = config.window + 1 if config.architecture == "skipgram" else 1  # of a word
-    return Preparation(
-        batches=blocks,
-        held_out=held_out.evaluation_batches(config.evaluate_batches),
-        vocabulary=Vocabulary(words, read_words, write_lines),
-        arguments=_arguments(config, train, subwords),
-        text={"min_n": config.min_n, "max_n": config.max_n} if subwords is not None else {},
-        corpus={"words": train.num_words, "crc32": int32_checksum(train.ids)},
-        objective=lambda model: Word2Vec(model, blocks.words_per_block),
-        prepare_model=fill,
-        files={COUNTS: train.counts},
-        describe=describe,
-        measure=lambda trainer: trainer.evaluate(held_out.evaluation_batches()),
-        line=lambda when, results: f"held out, {when}: {results['loss']:.4f} a pair",
-        # About the pairs in a batch: rows of a table then get the sum over their pairs.
-        loss_scale=float(config.batch_size * config.block * pairs),
-        perplexity=False,
-    )
+    def objective(self, model: Any) -> Word2VecObjective:
+        """Return the loss of the words."""
+        return Word2VecObjective(model, self.batches.words_per_block)
+
+    def fill(self, encoder: Any, trained: Any) -> None:
+        """Set which n-grams the words have, and how often they come."""
+        if self._subwords is not None:
+            trained.get_layer("word_embedding").set_subwords(*self._subwords)
+        if self.settings.loss != "negative":
+            trained.get_layer("loss").set_counts(self._counts)
+
+    def describe(self, encoder: Any, trained: Any, steps: int) -> str:
+        """Return sizes of vocabulary and text."""
+        return self._described
+
+    def measure(self, trainer: Any) -> dict[str, float]:
+        """Return the loss of the whole held-out text."""
+        return trainer.evaluate(self._valid.evaluation_batches())
+
+    def line(self, when: str, results: dict[str, float]) -> str:
+        """Return the loss."""
+        return f"held out, {when}: {results['loss']:.4f} a pair"
 
 
-def _subwords(config: Word2VecSettings, words: list[str]) -> Any:
+def _subwords(settings: Word2VecSettings, words: list[str]) -> tuple[Any, Any] | None:
     """Return rows of the n-grams of all words and where each word's begin, or None."""
-    from tfnlp.text import subword_rows
-
-    if not config.subwords:
+    if not settings.subwords:
         return None
-    if config.min_n > config.max_n:
-        raise ValueError(f"`min_n` {config.min_n} must be at most `max_n` {config.max_n}")
-    rows, splits = subword_rows(words, config.min_n, config.max_n, config.buckets)
+    if settings.min_n > settings.max_n:
+        raise ValueError(f"`min_n` {settings.min_n} must be at most `max_n` {settings.max_n}")
+    rows, splits = text.subword_rows(words, settings.min_n, settings.max_n, settings.buckets)
     if not len(rows):
-        raise ValueError(f"no word has n-grams of `min_n` {config.min_n} characters or more")
+        raise ValueError(f"no word has n-grams of `min_n` {settings.min_n} characters or more")
     return rows, splits
-
-
-def _arguments(config: Word2VecSettings, corpus: Any, subwords: Any) -> dict[str, Any]:
-    import numpy as np
-
-    arguments = {
-        "vocab_size": len(corpus.words),
-        "hidden_size": config.dimension,
-        "architecture": config.architecture,
-        "window": config.window,
-        "negatives": config.negatives,
-        "samples": config.samples,
-        "block": config.block,
-    }
-    if subwords is not None:
-        most = int(np.diff(subwords[1]).max())
-        arguments.update(buckets=config.buckets, most_subwords=most)
-    return {**arguments, **loss_arguments(config.loss, "negative", corpus.counts)}
-
-
-def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
-    """Return the word2vec of a run; `finish` makes its vectors."""
-    from tfnlp.checkpoints.pretrained import Pretrained
-
-    arguments = run["arguments"]
-    if arguments.get("buckets") is not None:
-        for where in ("text.min_n", "text.max_n", "arguments.most_subwords"):
-            whole_number(path, run, where)
-    model, _ = WORD2VEC.build(arguments, {}, dtype)
-    words = read_words(os.path.join(path, "vocab.txt"))
-    return Pretrained(model, None, arguments, words=words)
-
-
-def finish(loaded: Any, path: str) -> None:
-    """Make the word vectors from the restored weights."""
-    from tfnlp.text import Subwords, WordVectors
-
-    words, counts = loaded.words, read_counts(path)
-    table = loaded.encoder.get_layer("word_embedding").embeddings.numpy()
-    if loaded.config.get("buckets") is None:
-        loaded.word_vectors = WordVectors(words, table, counts)
-        return
-    own, rest = table[: len(words)], table[len(words) :]
-    sizes = loaded.run["text"]
-    subwords = Subwords(rest, sizes["min_n"], sizes["max_n"])
-    loaded.word_vectors = WordVectors(words, subwords.vectors(words, own), counts, subwords)
-
-
-def recognise_file(path: str) -> bool:
-    """Return whether a path is a file of word vectors."""
-    from tfnlp.checkpoints.word_vectors import word_vectors_kind
-
-    return os.path.isfile(path) and word_vectors_kind(path) is not None
-
-
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the vectors of a file of word2vec, fastText or GloVe."""
-    from tfnlp import checkpoints
-    from tfnlp.checkpoints.pretrained import Pretrained
-
-    vectors = checkpoints.read_word_vectors(path)
-    return Pretrained(None, None, {}, words=vectors.words, word_vectors=vectors)
-
-
-WORD2VEC = Family(
-    name="word2vec",
-    title="word vectors",
-    config=Word2VecSettings,
-    sizes={},
-    sections={"arguments": ("word2vec", frozenset({"name", "dtype"}))},
-    row=("block", "dimension"),
-    prepare=prepare,
-    restore=restore,
-    finish=finish,
-    recognise_file=recognise_file,
-    read=read,
-    checkpoints="a file of word2vec, fastText or GloVe",
-    evaluate=evaluate_vectors,
-    evaluation=VECTOR_MEASURES,
-    needs=("analogies|similarity",),
-    **OF_VECTORS,
-)

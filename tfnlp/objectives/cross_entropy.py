@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers import LogitBias, TokenEmbedding
+from tfnlp.layers.kernels.backend import forms
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, positions_of, vocabulary_loss
 from tfnlp.layers.types import Tensor
 
@@ -39,9 +40,7 @@ def best_class(logits: Tensor) -> Tensor:
         # Keras's `argmax` first makes three passes over the logits, to tell -0.0 from 0.0.
         return tf.argmax(logits, axis=-1, output_type="int32")
     if keras.backend.backend() == "jax":
-        from tfnlp.jax_forms import first_largest
-
-        return first_largest(logits)
+        return forms.first_largest(logits)
     return ops.argmax(logits, axis=-1)
 
 

@@ -9,6 +9,9 @@ import json
 import os
 import pathlib
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +19,6 @@ from typing import Any
 from tfnlp.files import written_whole
 from tfnlp.plan.chips import Chip, Topology
 from tfnlp.plan.hlo import program_costs
-from tfnlp.plan.processes import run_module
 from tfnlp.settings.plan import CACHE
 
 # The compiler's messages for a program that is too big.
@@ -176,3 +178,65 @@ def _bytes(text: str) -> int:
     """Return a size such as `15.75G` in bytes."""
     units = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
     return int(float(text.rstrip("KMGT")) * units.get(text[-1], 1))
+
+
+def run_module(
+    module: str,
+    request: Mapping[str, Any],
+    folder: pathlib.Path,
+    time_limit: float,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Run `python -m MODULE REQUEST RESULT` in an empty folder and return what it wrote.
+
+    It is stopped after `time_limit` seconds. `environment` has further variables.
+    """
+    (folder / "request.json").write_text(json.dumps(request))
+    command = [sys.executable, "-m", module, "request.json", "result.json"]
+    with open(folder / "stderr", "wb") as stderr:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **_environment(folder), **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=stderr,
+            stderr=stderr,
+        )
+        try:
+            code = process.wait(time_limit)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(
+                f"the TPU's compiler was stopped after {time_limit:g} s; give it more with "
+                "--time-limit, or plan a smaller model"
+            ) from None
+        finally:
+            process.kill()
+            process.wait()
+    if code or not (folder / "result.json").exists():
+        raise ChildProcessError(_death(code, (folder / "stderr").read_text("utf8", "replace")))
+    return json.loads((folder / "result.json").read_text())
+
+
+def _environment(folder: pathlib.Path) -> dict[str, str]:
+    """Return variables that stop the search for a TPU and allow several compilers at a time."""
+    package = str(pathlib.Path(__file__).parents[2])
+    path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PYTHONPATH": os.pathsep.join(path),
+        "JAX_PLATFORMS": "cpu",
+        "JAX_TRACEBACK_FILTERING": "off",  # else a message ends with a remark about that
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "TPU_LOG_DIR": str(folder),
+    }
+
+
+def _death(code: int, stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    how = f"ended with code {code}"
+    if code < 0:
+        how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
+        if -code == signal.SIGKILL:
+            how += ", perhaps because this machine is out of memory"
+    return f"the TPU's compiler {how}: {lines[-1] if lines else 'it wrote no message'}"

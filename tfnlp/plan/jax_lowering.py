@@ -7,56 +7,20 @@ the path to write the program to. RESULT is written as JSON: `parameters`.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import pathlib
 import sys
-import tempfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
+import jax
 import keras
+from jax.experimental import topologies
 
-from tfnlp.plan.chips import Topology
-from tfnlp.plan.compiler import compile_target, compiler_versions
-from tfnlp.plan.presets import Preset
-from tfnlp.plan.processes import run_module
-from tfnlp.plan.recipes import step_settings
-
-if TYPE_CHECKING:
-    from tfnlp.training.engines.jax import JaxEngine
-    from tfnlp.training.engines.jax_devices import JaxDevices
-
-
-class LoweredStep(NamedTuple):
-    """A training step over all devices of a topology: StableHLO, and how many weights it trains."""
-
-    text: str
-    parameters: int
-
-
-def lower_jax(
-    preset: Preset, topology: Topology, shard_optimizer: bool, time_limit: float = 3600
-) -> LoweredStep:
-    """Return the step that `JaxEngine` runs, lowered for a TPU.
-
-    `preset` has the rows of one device. With several devices the sum of the gradients is in the
-    program.
-    """
-    compiler_versions()
-    with tempfile.TemporaryDirectory(prefix="tfnlp_plan_") as name:
-        folder = pathlib.Path(name)
-        rows = preset.rows * topology.devices
-        request = {
-            "preset": {**dataclasses.asdict(preset), "rows": rows},
-            **compile_target(topology.chip, topology),
-            "shard_optimizer": shard_optimizer,
-            "stablehlo": str(folder / "step.mlir"),
-        }
-        environment = {"KERAS_BACKEND": "jax"}
-        found = run_module(__name__, request, folder, time_limit, environment)
-        return LoweredStep((folder / "step.mlir").read_text(), **found)
+from tfnlp.plan.presets import Preset, step_settings
+from tfnlp.training.engines.jax import JaxEngine
+from tfnlp.training.engines.jax_devices import JaxDevices
 
 
 def main(request_path: str, result_path: str) -> None:
@@ -72,10 +36,6 @@ def _lower(
     shard_optimizer: bool,
     stablehlo: str,
 ) -> dict[str, Any]:
-    from jax.experimental import topologies
-
-    from tfnlp.training.engines.jax_devices import JaxDevices
-
     chips = topologies.get_topology_desc(platform="tpu", topology_name=topology, **options)
     devices = JaxDevices(chips.devices, shard_optimizer)
     engine, batch = planned_engine(Preset(**preset), devices)
@@ -89,10 +49,6 @@ def planned_engine(preset: Preset, devices: JaxDevices) -> tuple[JaxEngine, dict
 
     `preset` has the rows of all devices, which need not be there.
     """
-    import jax
-
-    from tfnlp.training.engines.jax import JaxEngine
-
     # Variables made in it know their shapes; their values are never computed.
     with keras.StatelessScope(initialize_variables=False):
         settings = step_settings(preset)

@@ -1,15 +1,80 @@
-"""A training step as StableHLO, the input of a TPU's compiler."""
+"""A training step as StableHLO, the input of a TPU's compiler.
+
+Only shapes matter to a compiler: weights and optimizer slots are made without being filled, so a
+model of a billion weights takes neither time nor the host's memory.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import math
+import pathlib
 import re
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
 
-from tfnlp.plan.steps import PlannedStep
+from tfnlp.plan.chips import Topology
+from tfnlp.plan.compiler import compile_target, compiler_versions, run_module
+from tfnlp.plan.presets import Preset, step_settings
+from tfnlp.training.engines.tensorflow_step import Step
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedStep:
+    """A training step of one replica, ready to be compiled.
+
+    Args:
+        model: The pretrainer, a Keras model.
+        function: Function of the tensors that `specs` describe; it updates weights and slots in
+            place.
+        specs: Shapes and dtypes of its arguments.
+    """
+
+    model: keras.Model
+    function: Callable[..., dict[str, tf.Tensor]]
+    specs: tuple[tf.TensorSpec, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained weights."""
+        return sum(math.prod(v.shape) for v in self.model.trainable_variables)
+
+
+def planned_step(preset: Preset) -> PlannedStep:
+    """Return `Step.train` of one replica as a function of tensors alone."""
+    with _no_values():
+        settings = step_settings(preset)
+    step = Step(settings, replicas=1, for_tpu=True)
+    batch = preset.batch()
+
+    def train(number: tf.Tensor, *tensors: tf.Tensor) -> dict[str, tf.Tensor]:
+        return step.train(dict(zip(batch, tensors, strict=True)), number)
+
+    specs = (tf.TensorSpec(shape, dtype) for shape, dtype in batch.values())
+    return PlannedStep(settings.objective.model, train, (tf.TensorSpec((), "int64"), *specs))
+
+
+def _no_values() -> contextlib.AbstractContextManager[None]:
+    """Return a scope in which variables get memory that is not initialized."""
+
+    def make(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
+        value = kwargs["initial_value"]
+        if callable(value):
+            with tf.Graph().as_default():  # to learn shape and dtype without computing the value
+                value = value()
+        if value.shape.rank:  # the value of a scalar may be needed
+            kwargs["initial_value"] = tf.raw_ops.Empty(
+                shape=value.shape.as_list(), dtype=value.dtype, init=False
+            )
+        return next_creator(**kwargs)
+
+    return tf.variable_creator_scope(make)
 
 
 def lower(step: PlannedStep) -> str:
@@ -69,3 +134,33 @@ def layer_of(place: str, model: keras.Model) -> str | None:
                 layer = child
                 break
     return f"{'/'.join(path)} ({type(layer).__name__})" if path else None
+
+
+class LoweredStep(NamedTuple):
+    """A training step over all devices of a topology: StableHLO, and how many weights it trains."""
+
+    text: str
+    parameters: int
+
+
+def lower_jax(
+    preset: Preset, topology: Topology, shard_optimizer: bool, time_limit: float = 3600
+) -> LoweredStep:
+    """Return the step that `JaxEngine` runs, lowered for a TPU.
+
+    `preset` has the rows of one device. With several devices the sum of the gradients is in the
+    program.
+    """
+    compiler_versions()
+    with tempfile.TemporaryDirectory(prefix="tfnlp_plan_") as name:
+        folder = pathlib.Path(name)
+        rows = preset.rows * topology.devices
+        request = {
+            "preset": {**dataclasses.asdict(preset), "rows": rows},
+            **compile_target(topology.chip, topology),
+            "shard_optimizer": shard_optimizer,
+            "stablehlo": str(folder / "step.mlir"),
+        }
+        environment = {"KERAS_BACKEND": "jax"}
+        found = run_module("tfnlp.plan.jax_lowering", request, folder, time_limit, environment)
+        return LoweredStep((folder / "step.mlir").read_text(), **found)

@@ -1,17 +1,17 @@
 """A plan: the figures of one batch, of the largest that fits, or of one that is cut to fit."""
 
+from __future__ import annotations
+
+import bisect
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tfnlp.plan.chips import GIB, parse_topology
-from tfnlp.plan.compiler import compile_for
-from tfnlp.plan.figures import figures
-from tfnlp.plan.jax_lowering import lower_jax
-from tfnlp.plan.lowering import lower, refused
+from tfnlp.plan.chips import GIB, Topology, parse_topology
+from tfnlp.plan.compiler import Compiled, compile_for
+from tfnlp.plan.lowering import lower, lower_jax, planned_step, refused
 from tfnlp.plan.presets import Preset
-from tfnlp.plan.search import POWERS, largest_fitting, predicted
-from tfnlp.plan.steps import planned_step
 from tfnlp.settings.plan import ENGINES, PlanSettings
 from tfnlp.settings.training import REMAT
 
@@ -19,6 +19,7 @@ _FIRST = 32  # rows with which a search begins
 _WEIGHT_BYTES = 12  # a weight and two slots, in float32
 Figures = dict[str, Any]
 Key = tuple[int, int, str]  # rows a replica, micro-batches, what is computed again
+POWERS = [2**n for n in range(21)]  # rows that are tried
 
 
 def make_plan(config: PlanSettings) -> dict[str, Any]:
@@ -121,7 +122,7 @@ class _Planner:
         )
         if compiled.refusal is not None:
             raise refused(compiled.refusal, model)
-        result = figures(preset, step.parameters, compiled, topology, self.engine)
+        result = step_figures(preset, step.parameters, compiled, topology, self.engine)
         size = f"{compiled.total / GIB:.2f} GiB"
         verdict = f"fits with {size}" if compiled.fits else f"does not fit, needs {size}"
         print(f"{what}: {verdict} ({time.time() - start:.0f} s)", file=sys.stderr, flush=True)
@@ -177,3 +178,88 @@ def _key(result: Figures) -> Key:
 
 def _memory(result: Figures) -> tuple[bool, int]:
     return result["verdict"] == "fits", result["hbm_needed"]
+
+
+def step_figures(
+    preset: Preset, parameters: int, compiled: Compiled, topology: Topology, engine: str
+) -> dict[str, Any]:
+    """Return all figures of one step of an engine, which trains so many weights, ready for JSON."""
+    chip, count = topology.chip, topology.devices
+    result = {
+        "model": preset.name,
+        "engine": engine,
+        "length": preset.length,
+        "topology": str(topology),
+        "chips": topology.chips,
+        "replicas": count,
+        "batch_per_replica": preset.rows,
+        "global_batch": preset.rows * count,
+        "accumulation": preset.accumulation,
+        "remat": preset.remat,
+        "lora": preset.lora,
+        "parameters": parameters,
+        "verdict": "fits" if compiled.fits else "out of memory",
+        "hbm_needed": compiled.total,
+        "hbm_usable": chip.usable,
+        # A ring; gradients are float32.
+        "all_reduce_bytes": int(2 * 4 * parameters * (count - 1) / count),
+    }
+    if compiled.memory is None:
+        return result
+    intensity = compiled.flops / compiled.hbm_bytes
+    compute, memory = compiled.flops / chip.flops, compiled.hbm_bytes / chip.bandwidth
+    floor = max(compute, memory)
+    return {
+        **result,
+        "memory": compiled.memory,
+        "flops": compiled.flops,
+        "hbm_bytes": compiled.hbm_bytes,
+        "flops_per_byte": intensity,
+        "ridge": chip.ridge,
+        "bound_by": "compute" if intensity >= chip.ridge else "memory",
+        "floor_seconds": floor,
+        # The compiler has no estimate for some operations: their sum may be below the bound.
+        "expected_seconds": max(floor, compiled.cycles / chip.clock),
+    }
+
+
+def largest_fitting(
+    needed: Callable[[int], tuple[bool, int]],
+    sizes: Sequence[int],
+    guess: float,
+    fixed: float,
+    usable: float,
+) -> int:
+    """Return the largest of `sizes` that fits according to `needed`, or 0.
+
+    The memory of a step is nearly linear in the batch, so every result, also that of a batch which
+    does not fit, improves the guess. At the end one batch was compiled and fits, and the next
+    larger one was compiled and does not. The first is near `guess`; `fixed` are about the bytes
+    that do not depend on the batch, `usable` about those that are available.
+    """
+    known = {}
+    low, high = -1, len(sizes)  # places in `sizes`: fits, does not
+    place = bisect.bisect_right(sizes, guess) - 1
+    while high - low > 1:
+        place = min(max(place, low + 1), high - 1)
+        fits, known[sizes[place]] = needed(sizes[place])
+        if fits:
+            low = place
+        else:
+            high = place
+        place = bisect.bisect_right(sizes, predicted(known, fixed, usable)) - 1
+    return sizes[low] if low >= 0 else 0
+
+
+def predicted(known: Mapping[int, int], fixed: float, usable: float) -> float:
+    """Return the batch that should fill the memory, by the line through two known sizes.
+
+    `known` has batches and the bytes that they need, at least one.
+    """
+    (batch, size), *others = sorted(known.items(), key=lambda item: abs(item[1] - usable))
+    slope = (size - fixed) / batch
+    if others and others[0][1] != size:
+        slope = (size - others[0][1]) / (batch - others[0][0])
+    if slope <= 0:
+        return POWERS[-1] if size < usable else 1
+    return batch + (usable - size) / slope

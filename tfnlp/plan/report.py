@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tfnlp.families import FAMILIES
 from tfnlp.plan.chips import GIB
-from tfnlp.plan.figures import run_hours
 from tfnlp.settings.plan import MODELS, PlanSettings
 
 Figures = Mapping[str, Any]
@@ -103,7 +103,7 @@ def pretrain_command(config: PlanSettings, result: Figures) -> str:
         "--engine": result["engine"],
         "--strategy": "tpu",
         "--size": size,
-        **{flag: values[key] for key, flag in FAMILIES[name].plan.pretrain.items()},
+        **{flag: values[key] for key, flag in FAMILIES[name].plan_flags.items()},
         "--batch-size": result["global_batch"],
         "--accumulation": result["accumulation"] if result["accumulation"] > 1 else None,
         "--remat": result["remat"] if result["remat"] != "none" else None,
@@ -164,6 +164,29 @@ def table(config: PlanSettings, result: Figures) -> str:
         )
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def run_hours(
+    result: Mapping[str, Any], steps: int | None, tokens: int | None
+) -> dict[str, float] | None:
+    """Return the length of a run in steps, hours and chip-hours; None if neither is given.
+
+    `result` are the figures of its step; `tokens` are those of all rows, padding included. Hours
+    are expected ones and, with `floor_`, lower bounds.
+    """
+    if steps is None and tokens is None:
+        return None
+    a_step = result["global_batch"] * result["length"]
+    count = steps or math.ceil(tokens / a_step)
+    hours, floor = (count * result[k] / 3600 for k in ("expected_seconds", "floor_seconds"))
+    return {
+        "steps": count,
+        "tokens": count * a_step,
+        "hours": hours,
+        "chip_hours": hours * result["chips"],
+        "floor_hours": floor,
+        "floor_chip_hours": floor * result["chips"],
+    }
 
 
 def _work(result: Figures) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
@@ -20,23 +20,21 @@ from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInf
 from tfnlp.data.shards.folder import WORK, Folder
 from tfnlp.data.shards.runner import Progress
 from tfnlp.files import written_whole
-from tfnlp.runs.embedding import part_path, sentence_function
 from tfnlp.runs.examples import runner_of
 from tfnlp.settings.use import EmbedSettings
 
+Load = Callable[[], Callable[[list[str]], np.ndarray]]
+
 
 class PartHandler(ModelHandler):
-    """Numbers of parts to how many texts they have; the vectors are written."""
+    """Numbers of parts to how many texts they have; the vectors are written.
 
-    def __init__(
-        self, folder: str, model: str, settings: dict[str, Any], dtype: str | None
-    ) -> None:
+    `load` returns the function of strings to vectors; `path_of` is of (folder, number of a part).
+    """
+
+    def __init__(self, folder: str, load: Load, path_of: Callable[[str, int], str]) -> None:
         super().__init__()
-        self.folder, self.model, self.settings, self.dtype = folder, model, settings, dtype
-
-    def load_model(self) -> Any:
-        """Return the function of strings to vectors."""
-        return sentence_function(self.model, self.settings, self.dtype)
+        self.folder, self.load_model, self.path_of = folder, load, path_of
 
     def run_inference(
         self,
@@ -50,7 +48,7 @@ class PartHandler(ModelHandler):
                 with open(_texts_path(self.folder, number), encoding="utf-8") as file:
                     texts = json.load(file)
                 vectors = model(texts)
-                with written_whole(part_path(self.folder, number)) as partial:
+                with written_whole(self.path_of(self.folder, number)) as partial:
                     with open(partial, "wb") as file:
                         np.save(file, vectors)
                 note = f"{WORK}/{number:06d}.json"
@@ -67,16 +65,16 @@ class PartHandler(ModelHandler):
 
 def run_pipeline(
     config: EmbedSettings,
-    settings: dict[str, Any],
+    load: Load,
+    path_of: Callable[[str, int], str],
     texts: Iterator[str],
     folder: str,
-    dtype: str | None,
     size: int,
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
     runner = runner_of(config)
     # Loaded here too: so what is wrong with the model is said before workers start.
-    width = len(sentence_function(config.model, settings, dtype)([""])[0])
+    width = len(load()([""])[0])
     work, count, todo = Folder(folder), 0, []
     work.make_folder(WORK)
     for number in itertools.count():
@@ -84,11 +82,11 @@ def run_pipeline(
         if not part:
             break
         count += len(part)
-        if not os.path.exists(part_path(folder, number)):
+        if not os.path.exists(path_of(folder, number)):
             work.write(os.path.basename(_texts_path(folder, number)), json.dumps(part).encode())
             todo.append(number)
     if todo:
-        handler = PartHandler(os.path.abspath(folder), config.model, settings, dtype)
+        handler = PartHandler(os.path.abspath(folder), load, path_of)
 
         def build(pipeline: beam.Pipeline) -> beam.PCollection:
             return (

@@ -41,14 +41,15 @@ def _written(family: Family, config: Any) -> dict[str, Any]:
     # Workers tokenize on the CPU; none of them is to take a GPU's memory.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     with locked(config.output):
-        vocabulary, more, recipe = family.examples.make(config)
-        settings = _settings(family, config, vocabulary.tokens, {**recipe.settings, **more})
+        made = family.examples(config)
+        more = {**made.recipe.settings, **made.settings}
+        settings = _settings(family, config, made.tokens, more)
         start_examples(config.output, settings)
-        kept = tf.io.gfile.join(config.output, vocabulary.name)
+        kept = tf.io.gfile.join(config.output, made.vocabulary.name)
         if not tf.io.gfile.exists(kept):
             with written_whole(kept) as path:
-                vocabulary.write(path, vocabulary.tokens)
-        return make_examples(config.output, settings, recipe, runner)
+                made.vocabulary.write(path, made.tokens)
+        return make_examples(config.output, settings, made.recipe, runner)
 
 
 def runner_of(config: Any) -> Any:

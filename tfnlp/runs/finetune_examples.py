@@ -1,21 +1,26 @@
-"""The examples of a fine-tuning run: reading them and what a run asks of them."""
+"""The examples of a fine-tuning run: reading them, what a run asks of them, and folds of them."""
+
+from __future__ import annotations
 
 import glob
 import os
 import sys
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
-_MANY_LABELS = 20  # with fewer, a file of few examples is meant so
+import numpy as np
+
+from tfnlp.data import RowForm, TaskData
+from tfnlp.tasks import HeadTask
 
 
-def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = True) -> Any:
-    """Return the `TaskData` of files or Python objects; say how many rows were left out."""
-    from tfnlp.data import examples_of
-
-    data = examples_of(
+def read_data(
+    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True
+) -> TaskData:
+    """Return the examples of files or Python objects; say how many rows were left out."""
+    data = form.read(
         source,
-        task,
         text=config.text_columns,
         label=config.label_columns or config.label,
         separator=config.separator,
@@ -25,10 +30,9 @@ def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = T
     )
     if data.scheme is not None and labelled:
         say(shown_source(source), data.scheme)
-    names = {str(e.label) for e in data.examples} if task == "classify" and labelled else ()
-    if len(names) > max(_MANY_LABELS, len(data.examples) / 2):
-        many = f"{len(names):,} different labels of {len(data.examples):,} examples"
-        say(shown_source(source), f"{many}; is the label in the right column?")
+    doubt = form.doubt(data.examples) if labelled else ""
+    if doubt:
+        say(shown_source(source), doubt)
     if data.skipped:
         rows = len(data.examples) + len(data.skipped)
         first = data.skipped[0]
@@ -73,7 +77,7 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
 
 
-def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
+def read_parts(form: RowForm, config: Any) -> tuple[list[Any], list[Any], Any]:
     """Return the examples of a `FinetuneSettings`: those to learn from and those to measure on.
 
     With folds all are in the first part. The third is the config, with the columns that the first
@@ -81,14 +85,12 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
 
     Without dev examples a share of the others is held out, drawn at random with a fixed seed.
     """
-    import numpy as np
-
-    data = read_data(task, config.train, config, "train")
+    data = read_data(form, config.train, config, "train")
     train, config = data.examples, config.replace(**data.labels_as)
     if config.folds:
         return train[: config.limit], [], config
     if config.dev is not None:
-        return train[: config.limit], read_data(task, config.dev, config, "dev").examples, config
+        return train[: config.limit], read_data(form, config.dev, config, "dev").examples, config
     train = train[: config.limit]
     count = round(config.held_out * len(train))
     if not 0 < count < len(train):
@@ -138,3 +140,19 @@ def _is_source(path: Any) -> bool:
         return isinstance(path, os.PathLike)
     local = os.path.expanduser(path)
     return path.startswith("tfds:") or os.path.exists(local) or bool(glob.glob(local))
+
+
+def fold_numbers(task: type[HeadTask], examples: Sequence[Any], count: int) -> np.ndarray:
+    """Return the fold of each example, int `[N]` from 0 on, drawn at random with a fixed seed.
+
+    Folds have as many examples, and of each class as many, but for one. An example with several
+    labels is of the class of its rarest label.
+    """
+    if len(examples) < count:
+        raise ValueError(f"`folds` {count} of {len(examples)} examples; give fewer folds")
+    classes = task.strata(examples)
+    order = np.random.Generator(np.random.Philox(key=0)).permutation(len(examples))
+    order = sorted(order.tolist(), key=lambda n: classes[n])  # it stays random within a class
+    folds = np.empty(len(examples), int)
+    folds[order] = np.arange(len(examples)) % count
+    return folds

@@ -7,10 +7,16 @@ from typing import Any
 
 from tfnlp import __version__
 from tfnlp.families.adaptation import SECTION
-from tfnlp.families.preparation import write_lines
+from tfnlp.files import write_lines
+from tfnlp.objectives.measure_names import in_words
 from tfnlp.runs import task_folder
+from tfnlp.runs.backbone import backbone_config
 from tfnlp.runs.finetune_examples import crc32
-from tfnlp.runs.finetune_trainer import optimizer_of
+from tfnlp.runs.finetune_recipe import optimizer_of
+from tfnlp.tasks.baselines import Baseline, shown_baseline
+from tfnlp.training.optimizers import optimizer_settings
+from tfnlp.training.progress import wrapped
+from tfnlp.training.run import check_run, record_files
 
 
 def run_config(
@@ -33,7 +39,7 @@ def run_config(
         "tfnlp": __version__,
         "model": "task",
         "spec": work.task.config(),
-        "backbone": task_folder.backbone_config(work.backbone),
+        "backbone": backbone_config(work.backbone),
         "features": features,
         **({SECTION: work.adaptation.config()} if work.adaptation else {}),
         "head": head,
@@ -44,8 +50,6 @@ def run_config(
 
 def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[str, Any]:
     """Return what `config.json` says of the training and of the examples."""
-    from tfnlp.training.optimizers import optimizer_settings
-
     config = work.config
     numbers = {"metric": work.metric, "bf16": config.bf16, "fp16": config.fp16, "seed": seed}
     return {
@@ -61,8 +65,6 @@ def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[st
 
 def begin(config: Any, folder: str) -> None:
     """Check the folder of a run before it begins or goes on; with `restart` it is emptied."""
-    from tfnlp.training.run import check_run
-
     if config.restart:
         task_folder.delete_task(config.output)  # the table of several runs, too
         task_folder.delete_task(folder)
@@ -71,8 +73,6 @@ def begin(config: Any, folder: str) -> None:
 
 def write_results(folder: str, results: dict[str, Any]) -> None:
     """Write RUN/results.json, which says that the run has ended."""
-    from tfnlp.training.run import record_files
-
     path = os.path.join(folder, task_folder.RESULTS)
     write_lines(path, [json.dumps(results, indent=2)])
     record_files(folder, [task_folder.RESULTS], replace=True)
@@ -83,8 +83,6 @@ def ended_before(folder: str, kept: Sequence[str]) -> dict[str, Any] | None:
 
     Checksums of the files `kept` are recorded beside that of the results.
     """
-    from tfnlp.training.run import record_files
-
     results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
     if results is not None:
         record_files(folder, [*kept, task_folder.RESULTS])
@@ -94,8 +92,6 @@ def ended_before(folder: str, kept: Sequence[str]) -> dict[str, Any] | None:
 
 def shown_results(head: str, results: dict[str, Any]) -> str:
     """Return measures as lines of 80 columns, without those of single labels, and the baseline."""
-    from tfnlp.tasks.baselines import Baseline, shown_baseline
-
     # Sentence vectors have no baseline.
     found = {name: Baseline(**b) for name, b in results.get("baseline", {}).items()}
     lines = [shown_measures(head, results["metrics"]), shown_baseline(found, results["metric"])]
@@ -104,8 +100,5 @@ def shown_results(head: str, results: dict[str, Any]) -> str:
 
 def shown_measures(head: str, measures: Mapping[str, float]) -> str:
     """Return measures behind `head` as lines of 80 columns, without those of single labels."""
-    from tfnlp.objectives.measure_names import in_words
-    from tfnlp.training.progress import wrapped
-
     shown = {in_words(name): value for name, value in measures.items() if "/" not in name}
     return wrapped(head, [f"{name} {value:.4f}" for name, value in shown.items()], 80)

@@ -9,31 +9,40 @@ import sys
 import time
 from typing import Any
 
+import keras
+import tensorflow as tf
+
+from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
-from tfnlp.families.fitting import width
-from tfnlp.families.preparation import write_lines
+from tfnlp.families.sizes import width
+from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
-from tfnlp.runs.class_weights import loss_settings
-from tfnlp.runs.devices import check_batch, devices
+from tfnlp.runs.backbone import keep_backbone, load_backbone
+from tfnlp.runs.devices import check_batch, check_batch_memory, devices, shown_weights
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_examples import (
     check_examples,
+    fold_numbers,
     read_parts,
     say_cut,
     say_labels,
     shown_source,
 )
+from tfnlp.runs.finetune_recipe import (
+    check_pack,
+    kept_numbers,
+    loss_settings,
+    make_trainer,
+    metric_of,
+    settings_of,
+    task_learnt,
+    task_of,
+)
 from tfnlp.runs.finetune_record import begin, ended_before, run_config, shown_results, write_results
-from tfnlp.runs.finetune_settings import settings_of
-from tfnlp.runs.finetune_spec import check_pack, metric_of, task_learnt
-from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
-from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import search
-from tfnlp.runs.memory import check_batch_memory, shown_weights
-from tfnlp.runs.peft_export import base_name
 from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
@@ -41,6 +50,9 @@ from tfnlp.runs.task_card import facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
 from tfnlp.tasks import Embed, Fill, HeadTask, Task
+from tfnlp.text import split_words
+from tfnlp.training import is_compiled
+from tfnlp.training.run import record_files, write_config
 
 
 def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[Any]]:
@@ -52,7 +64,7 @@ def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[A
         each; of "fill" those of pretraining.
     """
     if kind is Fill:
-        family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
+        family = next(f for f in FAMILIES.values() if isinstance(config, f.settings))
         return {**train_family(family, config), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
     single = is_single(config)
@@ -85,16 +97,15 @@ class Finetuning:
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
-        self.train, self.dev, self.read_as = read_parts(kind.name, config)
+        self.train, self.dev, self.read_as = read_parts(kind.form, config)
         self.every = self.train  # of which folds are held out in turn
         if config.folds:
             self._folds = fold_numbers(kind, self.every, config.folds)
             self._divide(0)
         output = None if config.restart else config.output
-        self.backbone = task_folder.load_backbone(config.model, output)
-        self.fitting = self.backbone.family.fitting
+        self.backbone = load_backbone(config.model, output)
         # A family that can't be fine-tuned as a whole is used for features.
-        frozen = self.fitting.fine_tuned is None
+        frozen = not self.backbone.family.trains
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
             check_pack(config, self.backbone, self.features)
@@ -145,10 +156,6 @@ class Finetuning:
         `features` is a name of `tfnlp.models.FEATURES`, None to fine-tune the whole model; the seed
         is that of new weights, dropout and the order of examples.
         """
-        import keras
-
-        from tfnlp.training.run import record_files, write_config
-
         begin(self.config, folder)
         settings = self._settings(folder, features)
         words = self._words()
@@ -164,7 +171,7 @@ class Finetuning:
         results = ended_before(folder, task_folder.KEPT)
         if results is not None:
             return results
-        task_folder.keep_backbone(self.backbone, folder, model.features)
+        keep_backbone(self.backbone, folder, model.features)
         if words is not None:
             write_lines(os.path.join(folder, task_folder.WORDS), words)
         record_files(folder, task_folder.KEPT)
@@ -265,10 +272,8 @@ class Finetuning:
 
     def _words(self) -> list[str] | None:
         """Return the words that the task has embeddings for: they come twice or more."""
-        if not self.fitting.word_embeddings or not self.config.word_embeddings:
+        if not self.backbone.family.word_embeddings or not self.config.word_embeddings:
             return None
-        from tfnlp.text import split_words
-
         counts = collections.Counter(
             word.lower()
             for example in self.train
@@ -285,7 +290,6 @@ class Finetuning:
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
         found = self.task.baselines(self.task.golds(self.dev))
         results["baseline"] = {name: dataclasses.asdict(b) for name, b in found.items()}
-        results["base"] = base_name(self.backbone)
         given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
         results.update(facts_of(self.backbone, *given))
         model.task, kept = self.task.settled(self.dev, predictions, metrics)
@@ -302,11 +306,6 @@ def _training_batches(
     work: Finetuning, model: Any, train: Any, settings: dict[str, Any], seed: int
 ) -> Any:
     """Return the batches to learn from: padded, of about as many tokens, or packed rows."""
-    import tensorflow as tf
-
-    from tfnlp.data.labelled.batches import bucket_lengths
-    from tfnlp.training import is_compiled
-
     config, strategy, examples = work.config, work.strategy, work.examples
     parts = strategy.num_replicas_in_sync * settings["accumulation"]
     tokens, size = settings.get("batch_tokens"), settings["batch_size"]

@@ -1,4 +1,7 @@
-"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect."""
+"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect.
+
+Each imports what it needs when it is called: the engine must be chosen before Keras is imported.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,14 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.families import FAMILIES
-from tfnlp.families.published import opened, opened_modules
-from tfnlp.families.recognition import load_pretrained
-from tfnlp.runs.engine import use_engine as use_engine
-from tfnlp.runs.pretraining import train_family
-from tfnlp.settings.tables import TASKS
+from tfnlp.runs.engine import use_engine
+from tfnlp.settings.tables import FAMILIES, TASKS
 from tfnlp.settings.use import EmbedSettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
+    from tfnlp.formats import Module
     from tfnlp.hub import Inspection
-    from tfnlp.runs.module import Module
     from tfnlp.runs.search_index import Index
     from tfnlp.runs.task_run import TaskRun
 
@@ -47,6 +46,8 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
         ValueError: for anything else; says what it is and what was expected.
         OSError: if a published model can't be downloaded.
     """
+    from tfnlp.families.published import opened
+
     path = os.fspath(path)
     with opened(path) as place:
         loaded = _load(place.folder, dtype)
@@ -60,8 +61,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
 
 def _load(path: str, dtype: str | None) -> Loaded:
     """Load a model from a path on this machine."""
-    from tfnlp.hub import saved_kind
-    from tfnlp.runs.module import Module
+    from tfnlp.families.recognition import read_model
     from tfnlp.runs.search_index import Index, is_index
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
@@ -71,9 +71,7 @@ def _load(path: str, dtype: str | None) -> Loaded:
             return Index(path)
         if is_task(path):
             return TaskRun(path, dtype)
-        if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(path) is None:
-            return Module(path)
-    return load_pretrained(path, dtype=dtype)
+    return read_model(path, dtype)
 
 
 def pretrain(
@@ -108,7 +106,12 @@ def pretrain(
         raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
     given = {name: value for name, value in given.items() if value is not None}
-    results = train_family(FAMILIES[family], FAMILIES[family].config.make(**given))
+    config = FAMILIES[family][0].make(**given)
+    use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
+    from tfnlp.families import FAMILIES as MODELS
+    from tfnlp.runs.pretraining import train_family
+
+    results = train_family(MODELS[family], config)
     loaded = load(given["output"])
     loaded.results = results
     return loaded
@@ -130,7 +133,7 @@ def finetune(
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
             table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See
-            `tfnlp.data.examples_of`; of "fill" text.
+            `tfnlp.tasks.Task.read`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
@@ -253,6 +256,7 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
         an `Inspection` for each module; printed it says what the module takes and returns and how
         to call it.
     """
+    from tfnlp.families.published import opened_modules
     from tfnlp.hub import inspect as inspect_module
 
     with opened_modules(os.fspath(path)) as folders:

@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from tfnlp.extras import needed
-from tfnlp.families.preparation import write_lines
+from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_search
 from tfnlp.runs import task_folder

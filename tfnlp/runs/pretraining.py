@@ -3,17 +3,29 @@
 import dataclasses
 from typing import Any
 
-from tfnlp import __version__
-from tfnlp.families.defaults import with_initializer_range
-from tfnlp.families.examples import readable, with_examples
-from tfnlp.families.family import Family
-from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
-from tfnlp.files import local_copy, written_whole
+import keras
+import tensorflow as tf
+
+from tfnlp import __version__, training
+from tfnlp.checkpoints import Pretrained
+from tfnlp.families.family import Family, Loader
+from tfnlp.families.preparation import Preparation, readable, with_examples
+from tfnlp.families.recognition import load_pretrained
+from tfnlp.files import local_copy, write_lines, written_whole
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.published import at_revision, is_published
-from tfnlp.runs.devices import alone, check_batch, devices
+from tfnlp.runs.devices import alone, check_batch, check_rows, check_weights, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.memory import check_rows, check_weights
+from tfnlp.training import workers_of
+from tfnlp.training.optimizers import optimizer_settings
+from tfnlp.training.run import (
+    check_run,
+    delete_run,
+    is_run,
+    read_config,
+    record_files,
+    write_config,
+)
 
 
 def train_family(family: Family, config: Any) -> dict[str, Any]:
@@ -31,24 +43,15 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
 
 
 def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
-    import keras
-
-    from tfnlp.training import workers_of
-    from tfnlp.training.run import check_run
-
     check_batch(config, strategy)
     if not config.restart:
         check_run(config.output)
-    config = with_initializer_range(family, config)
-    before = family.start(_as_begun(config))
-    if family.settle is not None:
-        config = family.settle(config, before)
+    config, before = family.begin(config, _loader(config))
     check_rows(family, config, before, workers_of(strategy).count)
     prepared = family.prepare(config, before, strategy)
     steps = _steps(config, prepared.batches)
     config = config.replace(steps=steps)
-    if prepared.checkpoints is not None:
-        config = config.replace(**prepared.checkpoints(steps))
+    config = config.replace(**prepared.checkpoints(steps))
     heads = {**(prepared.heads or {}), **prepared.unrecorded_heads}
     arguments = {**prepared.arguments, **prepared.unrecorded_arguments}
     check_weights(family, config, arguments, heads)
@@ -61,10 +64,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     with strategy.scope():
         encoder, pretrainer = family.build(arguments, heads, config.dtype_policy())
         trained = encoder if pretrainer is None else pretrainer
-        if prepared.copy_weights is not None:
-            prepared.copy_weights(encoder, pretrainer)
-        if prepared.prepare_model is not None:
-            prepared.prepare_model(trained)
+        prepared.fill(encoder, trained)
         task = prepared.objective(trained)
     print(prepared.describe(encoder, trained, steps), flush=True)
     trainer = make_trainer(config, task, strategy, loss_scale=prepared.loss_scale)
@@ -74,25 +74,33 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     trainer.restore(best=True)
     results = prepared.measure(trainer)
     print(prepared.line(f"after {trainer.step} updates", results), flush=True)
-    if prepared.finish is not None:
-        results = prepared.finish(trainer, config, results)
+    results = prepared.finish(trainer, config, results)
     if curve is not None:
         print(f"training curve: {curve}")
     print(f"run: {config.output}", flush=True)
     return {**results, "steps": steps, "curve": curve, "output": config.output}
 
 
-def _as_begun(config: Any) -> Any:
-    """Return the config with the commit or version of `start` that the run has begun with."""
-    from tfnlp.training.run import is_run, read_config
+def _loader(config: Any) -> Loader:
+    """Return what loads models: the one to go on from as it was when the run has begun."""
 
-    start = getattr(config, "start", None)
-    if not is_published(start) or config.restart or not is_run(config.output):
-        return config
+    def load(path: Any, family: Family | None = None, dtype: str | None = None) -> Pretrained:
+        begun = _as_begun(config) if path == config.start else path
+        return load_pretrained(begun, family, dtype)
+
+    return load
+
+
+def _as_begun(config: Any) -> Any:
+    """Return `start` at the commit or version that the run has begun with."""
+    if not is_published(config.start) or config.restart or not is_run(config.output):
+        return config.start
     known = read_config(config.output).get("training")
-    if not isinstance(known, dict) or known.get("from") != start or "from_revision" not in known:
-        return config
-    return config.replace(start=at_revision(start, known["from_revision"]))
+    if not isinstance(known, dict) or known.get("from") != config.start:
+        return config.start
+    if "from_revision" not in known:
+        return config.start
+    return at_revision(config.start, known["from_revision"])
 
 
 def _steps(config: Any, batches: Any) -> int:
@@ -106,8 +114,6 @@ def _steps(config: Any, batches: Any) -> int:
 
 def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, Any]:
     """Return `config.json`: everything that decides which numbers a run ends with."""
-    from tfnlp.training.optimizers import optimizer_settings
-
     found = {
         "tfnlp": __version__,
         "model": family.name,
@@ -123,21 +129,16 @@ def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, 
 
 def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any) -> None:
     """Make the run's folder, or check that the one there is this run's."""
-    import tensorflow as tf
-
-    from tfnlp.training import workers_of
-    from tfnlp.training.run import delete_run, record_files, write_config
-
     if not workers_of(strategy).chief:
         return
     if config.restart:
         delete_run(config.output)
-    vocabulary: Vocabulary = prepared.vocabulary
+    vocabulary = prepared.vocabulary
     kept = tf.io.gfile.join(config.output, vocabulary.name)
     known = tf.io.gfile.exists(kept)
     if known:
         with local_copy(kept) as path:
-            same = vocabulary.read(path) == vocabulary.tokens
+            same = vocabulary.read(path) == prepared.tokens
         if not same:
             raise ValueError(
                 f"{config.output} holds a run with another vocabulary than "
@@ -149,7 +150,7 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
     write_config(config.output, settings, way_on)
     if not known:
         with written_whole(kept) as path:
-            vocabulary.write(path, vocabulary.tokens)
+            vocabulary.write(path, prepared.tokens)
     for name, lines in prepared.files.items():
         path = tf.io.gfile.join(config.output, name)
         if not tf.io.gfile.exists(path):
@@ -159,8 +160,6 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
 
 def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
     """Return the `Trainer` that a `TrainingSettings` describes."""
-    from tfnlp import training
-
     warmup = int(config.warmup * config.steps)
     return training.Trainer(
         task,
@@ -180,8 +179,6 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
 
 
 def _optimizer(config: Any) -> Any:
-    from tfnlp import training
-
     return training.optimizer(config.optimizer, config.weight_decay)
 
 

@@ -21,9 +21,6 @@ from tfnlp.checksums import check_files, checksums
 from tfnlp.data.rows import is_text, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
-from tfnlp.families.sentence_runs import reader_of
-from tfnlp.families.sentences import encoder_and_length
-from tfnlp.hub.modules.sentences import export_search
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -53,6 +50,8 @@ class Index:
         FileNotFoundError: if a file is missing.
         ValueError: if one was changed.
     """
+
+    title = "an index"
 
     def __init__(self, folder: str | os.PathLike[str], model: Any = None) -> None:
         self.path = os.fspath(folder)
@@ -130,7 +129,11 @@ class Index:
             yield from map(json.loads, file)
 
     def export(
-        self, directory: str | os.PathLike[str], top: int = 5, overwrite: bool = False
+        self,
+        directory: str | os.PathLike[str],
+        top: int | None = None,
+        overwrite: bool = False,
+        **settings: Any,
     ) -> dict[str, str]:
         """Write a SavedModel from strings to the texts found: encoder and vectors in one.
 
@@ -138,8 +141,9 @@ class Index:
 
         Args:
             directory: The folder to write.
-            top: Texts for each query.
+            top: Texts for each query; None: 5.
             overwrite: Replace an earlier export.
+            settings: None: an index has no others.
 
         Returns:
             `{"module": path}`.
@@ -148,17 +152,20 @@ class Index:
             ValueError: for a model without a network of tokens.
             OSError: if it can't be written, or is there already without `overwrite`.
         """
-        loaded = self.model
-        if loaded.encoder is None or loaded.saved or loaded.family.fitting.fine_tuned is None:
-            raise ValueError(
-                f"{loaded.path} is {loaded.family.title}; a module of an index is for a run or "
-                "checkpoint of an encoder such as BERT, or of a GPT"
-            )
-        encoder, length = encoder_and_length(loaded, self.settings["embed"])
-        vectors, texts = np.asarray(self._vectors), list(self.texts())
-        arguments = (vectors, texts, min(top, len(texts)), overwrite)
-        path = export_search(directory, encoder, reader_of(loaded), length, *arguments)
-        return {"module": path}
+        from tfnlp.formats import export
+
+        given = {"top": top, "overwrite": overwrite, **settings}
+        return export(self, directory, given, card=None)
+
+    @property
+    def family(self) -> Any:
+        """Family of the model."""
+        return self.model.family
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """Of all texts, float32 `[N, D]`."""
+        return np.asarray(self._vectors)
 
     def _in_all(self, queries: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
         """Return scores and rows `[Q, top]`, of equal scores the first rows."""

@@ -13,21 +13,27 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
+import tensorflow as tf
 
-from tfnlp import __version__
+from tfnlp import __version__, tasks
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
-from tfnlp.families.fitting import width
-from tfnlp.families.preparation import VOCABULARIES
 from tfnlp.families.sentences import pooled_of
-from tfnlp.pictures import can_draw, plot_history
+from tfnlp.families.sizes import width
+from tfnlp.families.vocabularies import PIECES
+from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
 from tfnlp.runs import task_folder
-from tfnlp.runs.devices import check_batch
+from tfnlp.runs.backbone import load_backbone
+from tfnlp.runs.devices import check_batch, check_batch_memory, shown_weights
 from tfnlp.runs.finetune_examples import read_parts, say, shown_source
+from tfnlp.runs.finetune_recipe import kept_numbers, make_trainer, max_length_of, settings_of
 from tfnlp.runs.finetune_record import (
     begin,
     ended_before,
@@ -35,18 +41,18 @@ from tfnlp.runs.finetune_record import (
     training_sections,
     write_results,
 )
-from tfnlp.runs.finetune_settings import settings_of
-from tfnlp.runs.finetune_spec import max_length_of
-from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer
-from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.settings.embed import EmbedTaskSettings
 from tfnlp.tasks.embed import (
+    Embed,
     check_alike,
     encode_texts,
     lesson_of,
     main_sentence_metric,
     score_sentences,
+    unit_rows,
 )
+from tfnlp.training import is_compiled
+from tfnlp.training.run import record_files, write_config
 
 _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 
@@ -57,13 +63,13 @@ class SentenceTrainingRuns:
     def __init__(self, config: EmbedTaskSettings, strategy: Any) -> None:
         self.config, self.strategy, self.features = config, strategy, None
         check_batch(config, strategy)
-        self.train, self.dev, _ = read_parts("embed", config)
+        self.train, self.dev, _ = read_parts(Embed.form, config)
         self.lesson = lesson_of(
             self.train, config.objective, f"`train` {shown_source(config.train)}"
         )
         self._check_dev()
         output = None if config.restart else config.output
-        self.backbone = task_folder.load_backbone(config.model, output)
+        self.backbone = load_backbone(config.model, output)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, None)
         pooled = pooled_of(self.backbone, config.pooling)
@@ -95,11 +101,6 @@ class SentenceTrainingRuns:
 
     def run(self, folder: str, features: None, seed: int) -> dict[str, Any]:
         """Train one run, or finish one that was stopped; see `Finetuning.run`."""
-        import keras
-
-        from tfnlp import tasks
-        from tfnlp.training.run import record_files, write_config
-
         config = self.config
         begin(config, folder)
         settings = self._settings(folder)
@@ -114,11 +115,11 @@ class SentenceTrainingRuns:
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
             )
         write_config(folder, self._run_config(settings, arguments, seed))
-        results = ended_before(folder, VOCABULARIES)
+        results = ended_before(folder, PIECES)
         if results is not None:
             return results
-        self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
-        record_files(folder, VOCABULARIES)
+        self.backbone.family.keep_vocabulary(self.backbone.tokenizer, folder)
+        record_files(folder, PIECES)
         return self._fit(folder, task, self._pretrained(encoder, arguments), settings, seed)
 
     def _fit(
@@ -180,12 +181,7 @@ class SentenceTrainingRuns:
         return settings
 
     def _batches(self, settings: dict[str, Any], seed: int) -> Any:
-        import tensorflow as tf
-
-        from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-        from tfnlp.training import is_compiled
-
-        lesson, reader = self.lesson, sentence_runs.reader_of(self.backbone)
+        lesson, reader = self.lesson, self.backbone.family.sentence_reader(self.backbone)
         columns, text_ids, cut = encode_texts(reader, lesson.rows, self.sentences.max_length)
         if cut:
             limit = f"max_length {self.sentences.max_length}"
@@ -235,8 +231,6 @@ class SentenceTrainingRuns:
         return {name: part for name, part in found.items() if part is not None}
 
     def _pretrained(self, encoder: Any, arguments: dict[str, Any]) -> Any:
-        from tfnlp.checkpoints.sentence_transformers import SentenceSettings
-
         made = self.sentences
         return dataclasses.replace(
             self.backbone,
@@ -268,8 +262,6 @@ class SentenceTrainingRuns:
         self, folder: str, trained: Any, before: dict[str, float], steps: int
     ) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and a picture."""
-        from tfnlp.runs.sentence_picture import plot_space
-
         vectors = self._vectors(trained)
         results = {
             "metrics": self._scores(vectors),
@@ -282,3 +274,66 @@ class SentenceTrainingRuns:
             plot_space(self.dev, spaces, os.path.join(folder, task_folder.PICTURE))
         write_results(folder, results)
         return results
+
+
+_PAIRS = 200  # that are drawn as lines
+
+
+def plot_space(
+    examples: Sequence[Any], spaces: Mapping[str, Mapping[str, np.ndarray]], path: str | os.PathLike
+) -> None:
+    """Draw pairs of texts in the plane of the two largest principal components, and their cosines.
+
+    `spaces` have for each title the vector of each text.
+    """
+    figure, axes = subplots(2, len(spaces), figsize=(5 * len(spaces), 8), squeeze=False)
+    for (title, vectors), axis, below in zip(spaces.items(), *axes, strict=True):
+        pairs = examples[:: -(-len(examples) // _PAIRS)]
+        points = unit_rows([vectors[t] for example in pairs for t in example.segments[:2]])
+        places = _plane(points).reshape(-1, 2, 2)  # pair, text, coordinate
+        colours = _colours([example.label for example in pairs])
+        for (a, b), colour in zip(places, colours, strict=True):
+            axis.plot([a[0], b[0]], [a[1], b[1]], "o-", color=colour, markersize=2, linewidth=0.7)
+        axis.set_title(f"{title}: {len(pairs)} pairs")
+        axis.set_xticks([])
+        axis.set_yticks([])
+        _draw_cosines(below, examples, vectors)
+    write_figure(figure, path)
+
+
+def _plane(points: np.ndarray) -> np.ndarray:
+    """Return the coordinates of points `[N, D]` on their two principal axes, `[N, 2]`."""
+    centred = points - points.mean(0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    return centred @ axes[:2].T
+
+
+def _draw_cosines(axis: Any, examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) -> None:
+    """Draw the cosines of pairs; of pairs alone beside those with texts of other pairs."""
+    u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
+    cosines, others = (np.sum(u * x, 1) for x in (v, np.roll(v, len(v) // 2, axis=0)))
+    labels = [example.label for example in examples]
+    if isinstance(labels[0], int | float):
+        axis.scatter(labels, cosines, s=4, alpha=0.4)
+        axis.set_xlabel("rating")
+        axis.set_ylabel("cosine")
+    else:
+        groups = {"pairs": cosines, "other texts": others}
+        if labels[0] is not None:
+            names = np.array(labels)
+            groups = {name: cosines[names == name] for name in sorted(set(labels))}
+        axis.hist(list(groups.values()), bins=30, label=list(groups), histtype="step", density=True)
+        axis.set_xlabel("cosine")
+        axis.legend()
+    axis.grid(alpha=0.3)
+
+
+def _colours(labels: list) -> list[Any]:
+    if labels[0] is None:
+        return ["tab:blue"] * len(labels)
+    if isinstance(labels[0], str):
+        names = sorted(set(labels))
+        return [f"C{names.index(label)}" for label in labels]
+    low, high = min(labels), max(labels)
+    viridis = matplotlib_module().colormaps["viridis"]
+    return [viridis((label - low) / ((high - low) or 1)) for label in labels]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tfnlp.families.preparation import write_lines
+from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
 
@@ -58,7 +58,7 @@ def _with_layers(work: Any, choices: Sequence[str]) -> list[str]:
     found, missing = [], None
     for choice in choices:
         try:
-            work.fitting.features(work.backbone, choice)
+            work.backbone.family.features(work.backbone, choice)
             found.append(choice)
         except ValueError as error:
             missing = error

@@ -12,6 +12,7 @@ from tfnlp.families.cards import base_of, shown_name
 if TYPE_CHECKING:
     from tfnlp.runs.task_run import TaskRun
 
+
 _MANY = 20  # labels that are listed
 
 
@@ -25,7 +26,10 @@ def facts_of(
     data = {"train": source_names(train), "examples": examples}
     data["dev"] = [f"{x}, held out" for x in data["train"]] if dev is None else source_names(dev)
     data["dev_examples"] = dev_examples
-    return {"licence": base_of(backbone)[1], "data": data}
+    path = None if backbone.path is None else os.fspath(backbone.path)
+    if path is not None and os.path.exists(path):
+        path = os.path.abspath(path)
+    return {"base": path, "licence": base_of(backbone)[1], "data": data}
 
 
 def source_names(source: Any) -> list[str]:

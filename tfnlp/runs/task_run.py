@@ -1,25 +1,36 @@
 """A fine-tuned model: its measures, predictions, report and export."""
 
+import contextlib
 import copy
 import os
 from collections.abc import Iterator
 from typing import Any
 
-from tfnlp.cards import card_of_export
+import keras
+
 from tfnlp.data import TaskExample
 from tfnlp.data.rows import files_of, held, is_text, rows_of
+from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
-from tfnlp.families.precision import dtype_policy
-from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
-from tfnlp.runs.peft_export import export_adapters
+from tfnlp.runs.report.page import check_packages, write_report
 from tfnlp.runs.task_card import card_of_task
-from tfnlp.runs.task_checkpoint import refitted, save_checkpoint
-from tfnlp.runs.task_export import check_tags_alone, export_task
+from tfnlp.runs.task_checkpoint import refitted
 from tfnlp.settings.use import EvaluateTask, PredictTask
 
 _PART = 8192  # examples that are predicted at once
+
+
+@contextlib.contextmanager
+def _dtype_policy(name: str | None) -> Iterator[None]:
+    """Build layers with a Keras dtype policy; None: the global one."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(before if name is None else name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 class TaskRun:
@@ -41,9 +52,11 @@ class TaskRun:
         config: The run's `config.json`; of a checkpoint what is known of it.
     """
 
+    title = "a fine-tuned model"
+
     def __init__(self, folder: str | os.PathLike[str], dtype: str | None = None) -> None:
         self._dtype = dtype
-        with dtype_policy(dtype):
+        with _dtype_policy(dtype):
             found = task_folder.load_task(os.fspath(folder))
         self.task_model, self.config, self.history, self.results, self.folder = found
         self.path = os.fspath(folder)
@@ -85,7 +98,7 @@ class TaskRun:
         """Take the number of texts or choices from a row of texts, if it is not known."""
         task = self.task_model.task.suited_to(count)
         if self.config.get("open") and task != self.task_model.task:
-            with dtype_policy(self._dtype):
+            with _dtype_policy(self._dtype):
                 self.task_model = refitted(self.task_model, self.config, task)
 
     def read(self, source: Any, config: Any, name: str, labelled: bool = True) -> list[Any]:
@@ -94,7 +107,7 @@ class TaskRun:
         If they are not labelled, labels may be missing.
         """
         columns = self.with_columns(config)
-        examples = read_data(self.task, source, columns, name, labelled).examples
+        examples = read_data(self.task_model.task.form, source, columns, name, labelled).examples
         if examples and isinstance(examples[0], TaskExample):
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples
@@ -187,8 +200,6 @@ class TaskRun:
     def measured(self, config: Any) -> tuple[dict[str, float], list[Any], list[dict]]:
         """Return measures, examples and predictions; write the report if one is asked for."""
         if config.report is not None:
-            from tfnlp.runs.report.page import check_packages
-
             check_packages()
         examples = self.read(config.data, config, "data")
         task = self.task_model.task
@@ -222,8 +233,6 @@ class TaskRun:
     def _write_report(
         self, config: Any, examples: list, predictions: list[dict], metrics: dict[str, float]
     ) -> None:
-        from tfnlp.runs.report.page import write_report
-
         task, run = self.task_model.task, self.config
         backbone, training = run["backbone"], run.get("training", {})
         names = ("epochs", "batch_size", "learning_rate", "seed")
@@ -252,16 +261,29 @@ class TaskRun:
             rows=[task.report_row(e, p) for e, p in zip(examples, predictions, strict=True)],
         )
 
+    @property
+    def family(self) -> Any:
+        """Family of the model that was fine-tuned."""
+        return FAMILIES[self.config["backbone"]["kind"]]
+
+    @property
+    def low_rank(self) -> dict[str, Any] | None:
+        """Settings of the low-rank updates that were trained; None: there are none."""
+        return adaptation_of(self.config).low_rank
+
+    def with_adapters(self) -> "TaskRun":
+        """Return this run with its low-rank updates apart from their matrices."""
+        apart = copy.copy(self)
+        with _dtype_policy(self._dtype):
+            apart.task_model = task_folder.load_task(self.folder, merged=False)[0]
+        return apart
+
     def export(
         self,
-        directory: str,
+        directory: str | os.PathLike[str],
         overwrite: bool = False,
         format: str | None = None,
-        base: str | None = None,
-        keep_adapters: bool = False,
-        weights: str | None = None,
-        litert: str | None = None,
-        onnx: str | None = None,
+        **settings: Any,
     ) -> dict[str, str]:
         """Write one SavedModel from strings to labels, scores, tags or answers.
 
@@ -269,15 +291,14 @@ class TaskRun:
             directory: The folder to write.
             overwrite: Replace an earlier export.
             format: "huggingface" writes a folder that transformers reads instead, "peft" the
-                low-rank updates alone, which PEFT reads.
-            base: With "peft": name or path of the model that they belong to; None: that which was
-                fine-tuned.
-            keep_adapters: Keep low-rank updates apart from their matrices in the SavedModel, of
-                which they and the task's layers alone are trained then.
-            weights: "bfloat16" or "int8": store matrices so, for inference alone.
-            litert: Write a graph of ids for LiteRT too: a `.tflite` file, or a folder with it, the
-                vocabulary, the labels and an example of how to call it.
-            onnx: The same for ONNX Runtime.
+                low-rank updates alone, which PEFT reads; "onnx" and "litert" a graph of ids.
+            settings: Those of `tfnlp export` for the format. Of a SavedModel `keep_adapters`:
+                low-rank updates stay apart from their matrices, and they and the task's layers
+                alone are trained; `weights`, "bfloat16" or "int8": matrices are stored so, for
+                inference alone; `litert`, `onnx`: where a graph of ids is written too, a file
+                (`.tflite`, `.onnx`) or a folder with it, the vocabulary, the labels and an example
+                of how to call it. Of "peft" `base`: name or path of the model that the updates
+                belong to; None: that which was fine-tuned.
 
         Returns:
             `{"module": path}`, with the paths of `litert` and `onnx`; `{"checkpoint": path}` or
@@ -288,50 +309,10 @@ class TaskRun:
                 can't be such a graph.
             ImportError: for `onnx` without tf2onnx.
         """
-        if format not in (None, "savedmodel", "huggingface", "peft"):
-            raise ValueError(
-                f"`format` {format} is for pretrained models; {self.path} is fine-tuned, which "
-                "savedmodel, huggingface and peft are for"
-            )
-        if base is not None and format != "peft":
-            raise ValueError("`base` is for `format` peft; leave it out")
-        given = {"weights": weights, "litert": litert, "onnx": onnx}
-        given = {name: value for name, value in given.items() if value is not None}
-        for name in given:
-            if format in ("huggingface", "peft"):
-                raise ValueError(f"`{name}` is for a SavedModel, not for `format` {format}")
-            if keep_adapters:
-                raise ValueError(f"`{name}` is for a model whose adapters are merged")
-        apart = [name for name in ("litert", "onnx") if name in given]
-        apart += ["format"] if format == "peft" else []
-        if apart:
-            check_tags_alone(self.task_model.task, self.path, apart[0])
-        if format == "peft":
-            with card_of_export(card_of_task(self)):
-                return {"adapters": export_adapters(self, os.fspath(directory), base, overwrite)}
-        if format == "huggingface":
-            with card_of_export(card_of_task(self)):
-                save_checkpoint(self.task_model, self.config, self.path, directory, overwrite)
-            return {"checkpoint": os.fspath(directory)}
-        if is_elsewhere():
-            place = os.fspath(directory)
-            more = (place, overwrite, format, base, keep_adapters)
-            return in_tensorflow(self.path, models_of(self), "export", *more, **given)
-        if keep_adapters:
-            return self._with_adapters().export(directory, overwrite)
-        with card_of_export(card_of_task(self)):
-            return export_task(self, os.fspath(directory), overwrite, **given)
+        from tfnlp.formats import export
 
-    def _with_adapters(self) -> "TaskRun":
-        """Return this run with its low-rank updates apart from their matrices."""
-        if adaptation_of(self.config).low_rank is None:
-            raise ValueError(
-                f"`keep_adapters`: {self.path} has no adapters; it was not trained with `lora`"
-            )
-        apart = copy.copy(self)
-        with dtype_policy(self._dtype):
-            apart.task_model = task_folder.load_task(self.folder, merged=False)[0]
-        return apart
+        given = {"overwrite": overwrite, "format": format, **settings}
+        return export(self, directory, given, card_of_task(self))
 
     def save(
         self, directory: str, format: str = "huggingface", overwrite: bool = False

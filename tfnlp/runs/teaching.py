@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.families.distillation import check_without_teacher, weights_checksum
-from tfnlp.families.preparation import same_folder
-from tfnlp.files import written_whole
+from tfnlp.families.distilbert import check_without_teacher, weights_checksum
+from tfnlp.files import same_folder, written_whole
 from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
 from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
 from tfnlp.settings.finetune import FinetuneSettings
+from tfnlp.tasks.sequences import same_windows
+from tfnlp.training.run import is_run, read_config
 
 
 def check_teacher(config: FinetuneSettings) -> None:
@@ -39,7 +40,7 @@ class Teaching:
         unlabelled = []
         if config.unlabelled is not None:
             unlabelled = read_data(
-                task.name, config.unlabelled, config, "unlabelled", labelled=False
+                task.form, config.unlabelled, config, "unlabelled", labelled=False
             ).examples
         self.unlabelled = [self.task.some_label(example) for example in unlabelled]
         self.examples = train + self.unlabelled
@@ -79,8 +80,6 @@ class Teaching:
 
         A run that goes on keeps its name: it may have moved.
         """
-        from tfnlp.training.run import is_run, read_config
-
         teacher = self._teacher
         found = {
             "path": os.path.abspath(teacher.path),
@@ -116,8 +115,6 @@ class Teaching:
         return self.task.soft_columns(encoded, self._soft, self._labelled)
 
     def _computed(self, encoded: Any) -> dict[str, np.ndarray]:
-        from tfnlp.tasks.sequences import same_windows
-
         model = self._teacher.task_model
         (prepared,) = model.prepare([self.examples])
         if self.task.of_windows and not same_windows(encoded, prepared.encoded):

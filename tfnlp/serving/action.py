@@ -1,34 +1,16 @@
-"""An action of a module: the fields of its form, its options, what computes it, and its values."""
+"""An action of a module: its options, what computes it, and its values."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.tasks.playground import Field
+
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Field:
-    """A part of a row.
-
-    Attributes:
-        name: its key.
-        label: the label of its input.
-        kind: "lines": a string, each line of the input is a row; "line" and "text": a string of
-            one line or several; "list": strings, one a line; "number": a whole number from 0.
-        example: what the input holds at first.
-        may_be_empty: whether the empty string is allowed.
-    """
-
-    name: str
-    label: str
-    kind: str
-    example: str = ""
-    may_be_empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +59,8 @@ class Action:
 
     def described(self) -> Row:
         """Return all but the functions, for the page."""
-        return {name: x for name, x in asdict(self).items() if name not in ("run", "check")}
+        values = asdict(replace(self, run=None, check=None))
+        return {name: x for name, x in values.items() if name not in ("run", "check")}
 
 
 def array_of(tensor: Any) -> Any:

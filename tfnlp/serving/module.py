@@ -16,6 +16,7 @@ from tfnlp.hub.modules.fill import fill_masks
 from tfnlp.layers import SentencePooling
 from tfnlp.serving import tasks, texts, vectors
 from tfnlp.serving.action import Action, Row, array_of
+from tfnlp.tasks import TASKS, Task
 
 _ENCODERS = ("encoder", "model")
 _PREPROCESSOR = "preprocessor"
@@ -115,47 +116,39 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
     if "generate" in signatures:
         return [texts.write(_signature(module, "generate"))]
     name = next((name for name in _SERVED if name in signatures), None)
-    if name is not None and _takes_text(signatures[name]):
+    task = None if name is None else _task(found, signatures[name])
+    if task is not None or name is not None and _takes_text(signatures[name]):
         call, described = _signature(module, name), signatures[name]
     else:
         described = _own_call(found)
         if described is None:
             raise ValueError(_refusal(found))
-        call = _named(module, next(iter(described.arguments)))
-    if "attention" in signatures and "translation" in _outputs(described):
+        call, task = _named(module, next(iter(described.arguments))), _task(found, described)
+    if task is not None:
+        playground = task.playground(described.arguments, _labels(module))
+        return [tasks.of_task(task.name, playground, call)]
+    given, got = set(described.arguments), set(_outputs(described))
+    if "attention" in signatures and "translation" in got:
         return [texts.translate(call, _signature(module, "attention"))]
-    action = _of_task(described, call, module)
-    if action is not None:
-        return [action]
+    if given == {"sentences"} and {"translation", "score"} <= got:
+        return [texts.translate(call, None)]
+    if given == {"text"} and got == {"text", "tokens", "probabilities"}:
+        return [texts.fill(call)]
+    if given == {"inputs"} and got == {"texts", "scores", "rows"}:
+        return [vectors.search(call)]
     return _of_vectors(found, described, call) or [tasks.outputs(call, list(described.arguments))]
 
 
-def _of_task(described: Call, call: Callable, module: Any) -> Action | None:
-    """Return the action of one of tfnlp's modules, by the names of its inputs and outputs."""
+def _task(found: Inspection, described: Call) -> type[Task] | None:
+    """Return the task of a module: what it states, or what its inputs and outputs fit."""
+    stated = read_about(found.path).get("task")
+    name = stated.get("task") if isinstance(stated, dict) else None
+    task = TASKS.get(name) if isinstance(name, str) else None
+    if task is not None and task.playground is not None:
+        return task
     given, got = set(described.arguments), set(_outputs(described))
-    pairs = given == {"text_a", "text_b"}
-    if pairs or given == {"text"}:
-        if got == {"label", "probabilities"}:
-            return tasks.classify(call, _labels(module), pairs)
-        if got == {"labels", "probabilities"}:
-            return tasks.several_labels(call, _labels(module), pairs)
-        if got == {"score"}:
-            return tasks.similarity(call, pairs)
-        if got == {"tags", "tokens", "probabilities"}:
-            return tasks.tag(call)
-        if got == {"text", "tokens", "probabilities"}:
-            return texts.fill(call)
-    if given == {"text", "predicate"} and "tags" in got:
-        return tasks.tag(call, roles=True)
-    if given == {"text", "choices"} and "choice" in got:
-        return tasks.choose(call, described.arguments["choices"].shape[1])
-    if given == {"question", "context"} and {"answer", "start", "end"} <= got:
-        return tasks.answer(call)
-    if given == {"sentences"} and {"translation", "score"} <= got:
-        return texts.translate(call, None)
-    if given == {"inputs"} and {"texts", "scores", "rows"} == got:
-        return vectors.search(call)
-    return None
+    shown = (task for task in TASKS.values() if task.playground is not None)
+    return next((task for task in shown if task.playground.fits(given, got)), None)
 
 
 def _of_vectors(found: Inspection, described: Call, call: Callable) -> list[Action]:
@@ -195,10 +188,9 @@ def _vector(described: dict[str, tf.TypeSpec]) -> str | None:
 
 
 def _takes_text(described: Call) -> bool:
-    """Return whether a signature takes strings, and beside them at most numbers of words."""
-    specs = described.arguments
-    others = {name for name, spec in specs.items() if spec.dtype != tf.string}
-    return bool(set(specs) - others) and others <= {"predicate"}
+    """Return whether a signature takes strings and nothing else."""
+    specs = described.arguments.values()
+    return bool(specs) and all(spec.dtype == tf.string for spec in specs)
 
 
 def _own_call(found: Inspection) -> Call | None:

@@ -9,6 +9,9 @@ import sys
 from typing import Any
 
 from tfnlp.extras import needed
+from tfnlp.serving.app import make_app
+from tfnlp.serving.batching import Batcher
+from tfnlp.serving.module import load_served
 from tfnlp.settings.serve import ServeSettings
 
 _LEFT_OPEN = 5  # seconds for idle connections
@@ -24,10 +27,6 @@ def serve(config: ServeSettings) -> None:
     needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
     uvicorn = needed("uvicorn", "uvicorn", "serve", "`tfnlp serve`")
     with _bound(config.host, config.port) as listening:
-        from tfnlp.serving.app import make_app
-        from tfnlp.serving.batching import Batcher
-        from tfnlp.serving.module import load_served
-
         served = load_served(config.module)
         batcher = Batcher(
             served.run, config.batch_size, config.wait / 1000, max_waiting=config.max_waiting

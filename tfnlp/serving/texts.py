@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.serving.action import Action, Field, Option, Row, column, plain
+from tfnlp.serving.action import Action, Option, Row, column, plain
+from tfnlp.tasks.playground import Field
 
 Call = Callable[..., dict[str, Any]]
 MASKS = ("[MASK]", "<mask>")

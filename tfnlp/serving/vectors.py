@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.serving.action import Action, Field, Option, Row, column, plain
+from tfnlp.serving.action import Action, Option, Row, column, plain
+from tfnlp.tasks.playground import Field
 from tfnlp.text.word_vectors import unit
 
 Embed = Callable[[list[str]], np.ndarray]  # strings to float [N, D]

@@ -6,10 +6,7 @@ from tfnlp.settings.encoders import CasedEncoderSettings
 from tfnlp.settings.options import option, redefine
 from tfnlp.settings.text import PACK_PAIRS
 
-SIZES = {
-    name: f"ALBERT_{name.upper()}"
-    for name in ("tiny", "mini", "small", "medium", "base", "large", "xlarge", "xxlarge")
-}
+SIZES = ("tiny", "mini", "small", "medium", "base", "large", "xlarge", "xxlarge")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -28,5 +25,5 @@ class AlbertSettings(CasedEncoderSettings):
 
     size: str = option(
         "tiny", "size; base, large, xlarge and xxlarge are the paper's",
-        choices=tuple(SIZES), group="model",
+        choices=SIZES, group="model",
     )  # fmt: skip

@@ -6,9 +6,7 @@ from tfnlp.settings.encoders import CasedEncoderSettings
 from tfnlp.settings.options import option, redefine
 from tfnlp.settings.text import PACK_PAIRS
 
-SIZES = {
-    name: f"BERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
-}
+SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -21,4 +19,4 @@ class BertSettings(CasedEncoderSettings):
     The paper: batches of 256, 1e-4 at its peak, 10,000 of 1,000,000 steps of warm-up (A.2).
     """
 
-    size: str = option("tiny", "published size", choices=tuple(SIZES), group="model")
+    size: str = option("tiny", "published size", choices=SIZES, group="model")

@@ -1,6 +1,7 @@
 """Settings of the task classify."""
 
 import dataclasses
+from typing import ClassVar
 
 from tfnlp.settings.finetune import (
     ClassWeightSettings,
@@ -22,3 +23,5 @@ class ClassifySettings(
     HeadSettings,
 ):
     """A class for a text or a pair of texts."""
+
+    task: ClassVar[str] = "classify"

@@ -6,7 +6,7 @@ from typing import Any
 from tfnlp.settings.encoders import CasedEncoderSettings
 from tfnlp.settings.options import option, redefine
 
-SIZES = {name: f"DISTILBERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base")}
+SIZES = ("tiny", "mini", "small", "medium", "base")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -22,7 +22,7 @@ class DistilBertSettings(CasedEncoderSettings):
     size: str = option(
         "tiny", "published size base, or smaller; a teacher gives its widths and half its layers, "
         "unless this is given",
-        choices=tuple(SIZES), group="model",
+        choices=SIZES, group="model",
     )  # fmt: skip
     teacher: Any = option(
         None, "run, checkpoint or hf:// name to learn from: an encoder with a masked-LM head, "

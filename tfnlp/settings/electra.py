@@ -1,13 +1,14 @@
 """Settings of an ELECTRA."""
 
 import dataclasses
+from typing import ClassVar
 
 from tfnlp.settings.encoders import CasedEncoderSettings
 from tfnlp.settings.options import option, redefine
 from tfnlp.settings.text import PACK_PAIRS
-from tfnlp.settings.use import ModelSettings
+from tfnlp.settings.use import PredictionSettings
 
-SIZES = {name: f"ELECTRA_{name.upper()}" for name in ("tiny", "mini", "small", "base", "large")}
+SIZES = ("tiny", "mini", "small", "base", "large")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -22,7 +23,7 @@ class ElectraSettings(CasedEncoderSettings):
     """
 
     size: str = option(
-        "tiny", "size (small, base and large: the published ones)", choices=tuple(SIZES),
+        "tiny", "size (small, base and large: the published ones)", choices=SIZES,
         group="model",
     )  # fmt: skip
     generator_size: float | None = option(
@@ -36,9 +37,10 @@ class ElectraSettings(CasedEncoderSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictElectra(ModelSettings):
+class ElectraPrediction(PredictionSettings):
     """Arguments of `tfnlp predict electra`."""
 
+    blank_lines: ClassVar[bool] = False
     text: list[str] = option([], "sentences; none: a sentence a line from stdin", positional=True)
     threshold: float = option(
         0.5, "probability from which a token is marked", at_least=0, at_most=1

@@ -1,17 +1,16 @@
 """Settings of an ELMo."""
 
 import dataclasses
-from typing import Any
+import os
+from typing import Any, ClassVar
 
 from tfnlp.settings.options import option, redefine
 from tfnlp.settings.sizes import MOST_LAYERS
-from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, WordTextSettings
+from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, MeasuredTextSettings, WordTextSettings
 from tfnlp.settings.training import RematSettings, StartSettings, TrainingSettings
-from tfnlp.settings.use import ModelSettings
+from tfnlp.settings.use import PredictionSettings
 
-SIZES = {name: f"ELMO_{name.upper()}" for name in ("mini", "small", "medium", "original")}
-
-
+SIZES = ("mini", "small", "medium", "original")
 CHANGED_SIZES = ("num_layers", "units", "projection_size", "num_highway")
 
 
@@ -28,7 +27,7 @@ class ElmoSettings(TrainingSettings, RematSettings, StartSettings, WordTextSetti
 
     size: str = option(
         "small", "published size, or mini: a fortieth of the original's work, for a CPU",
-        choices=tuple(SIZES), group="model",
+        choices=SIZES, group="model",
     )  # fmt: skip
     num_layers: int | None = option(
         None,
@@ -63,9 +62,10 @@ class ElmoSettings(TrainingSettings, RematSettings, StartSettings, WordTextSetti
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictElmo(ModelSettings):
+class ElmoPrediction(PredictionSettings):
     """Arguments of `tfnlp predict elmo`."""
 
+    reads_stdin: ClassVar[bool] = False
     text: list[str] = option(
         [], "with --word: sentences that hold it, words between spaces",
         positional=True, metavar="sentence",
@@ -90,3 +90,28 @@ class PredictElmo(ModelSettings):
     carry_state: bool = option(
         False, "with --hdf5: carry the LSTM state from sentence to sentence, as bilm-tf does"
     )
+
+    def check_texts(self) -> None:
+        """Check that there is something to do, and that files can be written."""
+        if not (self.word or self.hdf5):
+            raise ValueError("nothing to do: give `word` and `corpus`, or `input` and `hdf5`")
+        if self.word and not (self.corpus and self.text):
+            raise ValueError("`word` needs sentences that hold it, and `corpus`")
+        if self.hdf5 and not self.input:
+            raise ValueError("`hdf5` needs `input`, a file of sentences")
+        for sentence in self.text if self.word else ():
+            if self.word not in sentence.split():
+                raise ValueError(f"{self.word!r} is not a word of {sentence!r} (split at spaces)")
+        if self.hdf5 and os.path.exists(self.hdf5):
+            raise FileExistsError(f"{self.hdf5} exists; delete it or choose another `hdf5`")
+
+
+@dataclasses.dataclass(kw_only=True)
+class ElmoEvaluation(MeasuredTextSettings):
+    """The perplexities of a text in both directions."""
+
+    of: ClassVar[str] = "an ELMo"
+    tokenize: bool = option(
+        False, "split punctuation off the words first, if the text has not been tokenized yet"
+    )
+    batch_size: int | None = option(None, "rows at a time (default: as in training)", at_least=1)

@@ -1,6 +1,7 @@
 """Settings of the task embed."""
 
 import dataclasses
+from typing import ClassVar
 
 from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.settings.options import option, redefine
@@ -24,7 +25,9 @@ OBJECTIVES = ("ranking", "cosine", "softmax", "simcse")
     label={"help": "name or number of the column of a rating or a class, if there is one"},
 )
 class EmbedTaskSettings(ColumnSettings, FinetuneSettings):
-    """Vectors of sentences: near for texts that belong together."""
+    """Vectors of sentences: pairs, triplets, ratings, or texts alone."""
+
+    task: ClassVar[str] = "embed"
 
     objective: str | None = option(
         None,

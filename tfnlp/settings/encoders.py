@@ -1,12 +1,13 @@
 """Settings that BERT and the encoders after it share."""
 
 import dataclasses
+from typing import ClassVar
 
 from tfnlp.settings.options import option, redefine
 from tfnlp.settings.sizes import PositionSettings
-from tfnlp.settings.text import MaskedTextSettings, PackSettings
+from tfnlp.settings.text import MaskedTextSettings, MeasuredTextSettings, PackSettings
 from tfnlp.settings.training import StartSettings, TrainingSettings
-from tfnlp.settings.use import ModelSettings
+from tfnlp.settings.use import PredictionSettings
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -30,18 +31,31 @@ class CasedEncoderSettings(EncoderSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictPairs(ModelSettings):
-    """Arguments of `tfnlp predict bert` and of others with a head for pairs of texts."""
+class MaskedEvaluation(MeasuredTextSettings):
+    """Losses and accuracies of the pretraining heads on a text."""
 
+    of: ClassVar[str] = "a BERT or a later encoder"
+    batch_size: int = option(32, "rows at a time", at_least=1)
+    seq_length: int | None = option(None, "tokens a sequence (default: at most 128)", at_least=1)
+    batches: int = option(100, "at most so many batches", at_least=1)
+    seed: int = option(1, "of pairs and masks")
+
+
+@dataclasses.dataclass(kw_only=True)
+class MaskPrediction(PredictionSettings):
+    """Arguments of `tfnlp predict roberta` and of others without a head for pairs of texts."""
+
+    blank_lines: ClassVar[bool] = False
+    pair: ClassVar[None] = None
     text: list[str] = option(
         [], "sentences with masks; none: a sentence a line from stdin", positional=True
     )
-    pair: str | None = option(None, "second text: does it follow the (one) text?")
     top: int = option(5, "guesses a mask", at_least=1)
     attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
 
 
 @dataclasses.dataclass(kw_only=True)
-@redefine(pair={"hidden": True})
-class PredictMasks(PredictPairs):
-    """Arguments of `tfnlp predict roberta` and of others without such a head."""
+class PairPrediction(MaskPrediction):
+    """Arguments of `tfnlp predict bert` and of others with a head for pairs of texts."""
+
+    pair: str | None = option(None, "second text: does it follow the (one) text?")

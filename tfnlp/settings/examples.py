@@ -1,23 +1,24 @@
 """Settings of `tfnlp examples`."""
 
 import dataclasses
+from typing import ClassVar
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.text import TextSettings
+from tfnlp.settings.text import CorpusSettings
 
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    output={"help": "folder of the examples", "group": "run"},
-    restart={"hidden": True},
     held_out={"help": "without --valid: share of --input held out; training keeps it in memory"},
     vocab={
         "help": "vocabulary (byte pairs: a folder); built from --input if absent, by one process"
     },
 )
-class ExamplesSettings(TextSettings):
+class ExamplesSettings(CorpusSettings):
     """Raw text to shards of training examples, by an Apache Beam pipeline."""
 
+    restart: ClassVar[bool] = False  # the same command again goes on where it was stopped
+    output: str = option(help="folder of the examples", metavar="DIR", group="run")
     vocab_size: int = option(8000, "size of the vocabulary if it is built", group="text")
     seq_length: int = option(128, "tokens an example", at_least=1, group="text")
     seed: int = option(0, "of the examples; training uses it", group="text")
@@ -45,14 +46,3 @@ class PairExamplesSettings(CasedExamplesSettings):
     """Pairs of segments; masks are drawn when they are read."""
 
     short_seq_prob: float = option(0.1, "share of shorter pairs", group="text")
-
-
-@dataclasses.dataclass(kw_only=True)
-class GPTExamplesSettings(ExamplesSettings):
-    """Windows of text."""
-
-    bpe: str = option(
-        "gpt2",
-        "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words",
-        choices=("gpt2", "gpt"), group="text",
-    )  # fmt: skip

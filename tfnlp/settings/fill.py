@@ -29,11 +29,13 @@ from tfnlp.settings.options import redefine
     warmup=0.06,
 )  # fmt: skip
 class FillSettings(BertSettings):
-    """Go on with the masked LM of a BERT on other text.
+    """Masked words: go on with a BERT's masked language model on your text.
 
     The numbers are those of Gururangan et al. 2020 ("Don't stop pretraining", appendix): AdamW,
     1e-4 at its peak, a warm-up of 6 %, decay 0.01.
     """
+
+    task: ClassVar[str] = "fill"
 
     # These follow from the model.
     vocab: ClassVar[str | None] = None
@@ -46,4 +48,4 @@ class FillSettings(BertSettings):
     num_heads: ClassVar[int | None] = None
     intermediate_size: ClassVar[int | None] = None
     max_positions: ClassVar[int | None] = None
-    initializer_range: ClassVar[float | None] = None
+    initializer_range: ClassVar[float] = 0.02

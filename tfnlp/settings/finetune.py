@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import Settings, option, redefine
+from tfnlp.settings.options import FIRST, Settings, option, redefine
 from tfnlp.settings.training import (
     DeviceSettings,
     OutputSettings,
@@ -60,33 +60,20 @@ class FinetuneSettings(
     )  # fmt: skip
     dev: Any = option(
         None, "examples to measure on (default: a share of those to learn from)",
-        metavar="FILE", group="changed first",
+        metavar="FILE", group=FIRST,
     )  # fmt: skip
     epochs: float | None = option(
-        None, "times through the data (default: 3; features 6)", above=0, group="changed first"
+        None, "times through the data (default: 3; features 6)", above=0, group=FIRST
     )
-    batch_size: int = option(32, "examples an update", at_least=1, group="changed first")
-    accumulation: int | None = option(
-        None,
-        "micro-batches an update, each of similar lengths (default: on a CPU up to 4, of 8 "
-        "examples or more; otherwise 1)",
-        at_least=1, group="changed first",
-    )  # fmt: skip
+    batch_size: int = option(32, "examples an update", at_least=1, group=FIRST)
     learning_rate: float | None = option(
         None,
         "peak (default: BERT 3e-5, GPT 6.25e-5, of smaller models more: times "
         "12 x 768 / (layers x width), up to 3e-4 and 5e-4; with `lora` or `train_weights` ten "
         "times that, up to 2e-3; features 2e-3)",
-        above=0, group="changed first",
+        above=0, group=FIRST,
     )  # fmt: skip
-    max_length: int = option(128, "longest sequence, in pieces", group="changed first")
-    pack: bool = option(
-        False,
-        "classify, labels, similarity, tag: train on rows of MAX_LENGTH pieces with several "
-        "examples that do not see each other; an update has as many rows as hold about BATCH_SIZE "
-        "examples",
-        group="changed first",
-    )  # fmt: skip
+    max_length: int = option(128, "longest sequence, in pieces", group=FIRST)
     held_out: float = option(
         0.1, "without dev examples: share of the others that is held out",
         above=0, below=1, group="examples",
@@ -108,9 +95,6 @@ class FinetuneSettings(
         None, "strength (default: 0.01; features 0)", at_least=0, group="optimisation"
     )
     clip_norm: float = option(1.0, "0 for no clipping", at_least=0, group="optimisation")
-    dropout: float | None = option(
-        None, "rate (default: 0.1; features 0.5)", at_least=0, below=1, group="optimisation"
-    )
     dropout: float | None = option(
         None, "rate (default: 0.1; features 0.5)", at_least=0, below=1, group="optimisation"
     )
@@ -162,23 +146,10 @@ class FinetuneSettings(
     metric: str | None = option(
         None, "dev measure that picks the checkpoint (default: the task's)", group="checkpoints"
     )
-    no_buckets: bool = option(False, "pad all batches to the longest example", group="devices")
-    metric: str | None = option(
-        None, "dev measure that picks the checkpoint (default: the task's)", group="checkpoints"
-    )
-    metric: str | None = option(
-        None, "dev measure that picks the checkpoint (default: the task's)", group="checkpoints"
-    )
     patience: int | None = option(
         None, "evaluations without progress before stopping", at_least=1, group="checkpoints"
     )
     evaluations: int = option(1, "on the dev set in every epoch", at_least=1, group="checkpoints")
-
-    teacher: Any = option(
-        None, "fine-tuned model to learn from, too: a run of this task with the same labels, or a "
-        "checkpoint of transformers",
-        metavar="DIR", group="teacher",
-    )  # fmt: skip
 
     def check(self) -> None:
         """Check the fields, that the seeds differ, and that only one thing does between runs."""
@@ -213,15 +184,6 @@ class HeadSettings(FinetuneSettings, TokenBatchSettings):
     )  # fmt: skip
     units: int = option(200, "features: width of the biLSTM", at_least=1, group="model")
     lstm_layers: int = option(1, "features: biLSTMs", at_least=1, group="model")
-    word_embeddings: int = option(
-        100, "ELMo: size of embeddings that the task learns for its own words; 0: none",
-        at_least=0, group="model",
-    )  # fmt: skip
-    lstm_layers: int = option(1, "features: biLSTMs", at_least=1, group="model")
-    word_embeddings: int = option(
-        100, "ELMo: size of embeddings that the task learns for its own words; 0: none",
-        at_least=0, group="model",
-    )  # fmt: skip
     word_embeddings: int = option(
         100, "ELMo: size of embeddings that the task learns for its own words; 0: none",
         at_least=0, group="model",

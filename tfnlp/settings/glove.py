@@ -3,8 +3,8 @@
 import dataclasses
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.text import CountedTextSettings
 from tfnlp.settings.training import TrainingSettings
+from tfnlp.settings.word_vectors import CountedTextSettings
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -1,18 +1,16 @@
 """Settings of a GPT."""
 
 import dataclasses
+from typing import ClassVar
 
+from tfnlp.settings.examples import ExamplesSettings
 from tfnlp.settings.options import option, redefine
 from tfnlp.settings.sizes import PositionSettings
-from tfnlp.settings.text import PackSettings, SubwordTextSettings
+from tfnlp.settings.text import MeasuredTextSettings, PackSettings, SubwordTextSettings
 from tfnlp.settings.training import StartSettings, TrainingSettings
-from tfnlp.settings.use import ModelSettings
+from tfnlp.settings.use import PredictionSettings
 
-SIZES = {
-    "mini": "GPT_MINI",
-    "gpt": "GPT",
-    **{f"gpt2-{name}": f"GPT2_{name.upper()}" for name in ("small", "medium", "large", "xl")},
-}
+SIZES = ("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -37,12 +35,35 @@ class GPTSettings(
     )  # fmt: skip
     size: str = option(
         "mini", "published size, or mini: 4 layers x 256, for a CPU",
-        choices=tuple(SIZES), group="model",
+        choices=SIZES, group="model",
     )  # fmt: skip
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictGPT(ModelSettings):
+class GPTExamplesSettings(ExamplesSettings):
+    """Windows of text."""
+
+    bpe: str = option(
+        "gpt2",
+        "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words",
+        choices=("gpt2", "gpt"), group="text",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class GPTEvaluation(MeasuredTextSettings):
+    """The perplexity of a text."""
+
+    of: ClassVar[str] = "a GPT"
+    batch_size: int = option(16, "rows at a time", at_least=1)
+    seq_length: int | None = option(None, "tokens a sequence (default: as in training)", at_least=1)
+    stride: int | None = option(
+        None, "tokens from a window to the next (default: half a window)", at_least=1
+    )
+
+
+@dataclasses.dataclass(kw_only=True)
+class GPTPrediction(PredictionSettings):
     """Arguments of `tfnlp predict gpt`."""
 
     text: list[str] = option(

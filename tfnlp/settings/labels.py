@@ -1,6 +1,7 @@
 """Settings of the task labels."""
 
 import dataclasses
+from typing import ClassVar
 
 from tfnlp.settings.finetune import (
     ClassWeightSettings,
@@ -24,3 +25,5 @@ class LabelsSettings(
     ClassWeightSettings, SmoothingSettings, PackSettings, LabelSetSettings, HeadSettings
 ):
     """Any number of labels for a text or a pair of texts."""
+
+    task: ClassVar[str] = "labels"

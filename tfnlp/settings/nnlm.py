@@ -1,10 +1,12 @@
 """Settings of an NNLM."""
 
 import dataclasses
+from typing import Any, ClassVar
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.text import WordTextSettings
+from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, TEXT_HELP, WordTextSettings
 from tfnlp.settings.training import TrainingSettings
+from tfnlp.settings.word_vectors import VectorEvaluation
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -29,3 +31,24 @@ class NNLMSettings(TrainingSettings, WordTextSettings):
         "nce: noise-contrastive estimation, with --samples",
         choices=("softmax", "hierarchical", "nce"), group="model",
     )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class NNLMEvaluation(VectorEvaluation):
+    """The perplexity of a text, or what the word vectors know."""
+
+    of: ClassVar[str] = "an NNLM"
+    one_of: ClassVar[tuple[str, ...]] = ("text", "analogies", "similarity")
+    text: Any = option(None, TEXT_HELP, flag="--input", metavar="FILE")
+    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
+    tokenize: bool = option(
+        False, "split punctuation off the words first, if the text has not been tokenized yet"
+    )
+    batch_size: int = option(512, "words at a time", at_least=1)
+
+    def check(self) -> None:
+        """Check the fields, and that there is one thing to measure on."""
+        super().check()
+        others = (self.analogies, self.similarity)
+        if self.text is not None and any(one is not None for one in others):
+            raise ValueError("a text is measured apart from `analogies` and `similarity`")

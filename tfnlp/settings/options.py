@@ -6,12 +6,70 @@ the settings in a run's `config.json` all follow from the fields of these classe
 
 import dataclasses
 import difflib
+import html
 import math
 import os
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
+
+# Names that people know from transformers, sentence-transformers, peft and Keras, and ours: the
+# first of them that there is.
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "num_train_epochs": ("epochs",),
+    "num_epochs": ("epochs",),
+    "max_steps": ("steps",),
+    "per_device_train_batch_size": ("batch_size",),
+    "per_device_eval_batch_size": ("batch_size",),
+    "train_batch_size": ("batch_size",),
+    "gradient_accumulation_steps": ("accumulation",),
+    "lr": ("learning_rate",),
+    "warmup_ratio": ("warmup",),
+    "warmup_steps": ("warmup",),
+    "lr_scheduler_type": ("schedule",),
+    "optim": ("optimizer",),
+    "max_grad_norm": ("clip_norm",),
+    "clipnorm": ("clip_norm",),
+    "global_clipnorm": ("clip_norm",),
+    "max_seq_length": ("max_length", "seq_length"),
+    "max_len": ("max_length", "seq_length"),
+    "block_size": ("seq_length", "max_length"),
+    "seq_length": ("max_length",),
+    "max_length": ("seq_length",),
+    "doc_stride": ("stride",),
+    "label_smoothing_factor": ("label_smoothing",),
+    "class_weight": ("class_weights",),
+    "output_dir": ("output",),
+    "overwrite_output_dir": ("restart", "overwrite"),
+    "model_name_or_path": ("model", "start"),
+    "train_dataset": ("train", "text"),
+    "train_file": ("train", "text"),
+    "eval_dataset": ("dev", "valid"),
+    "validation_data": ("dev", "valid"),
+    "validation_file": ("dev", "valid"),
+    "validation_split": ("held_out",),
+    "seed": ("seeds",),
+    "random_state": ("seed", "seeds"),
+    "save_steps": ("checkpoint_every",),
+    "save_total_limit": ("keep",),
+    "eval_steps": ("evaluate_every",),
+    "metric_for_best_model": ("metric",),
+    "early_stopping_patience": ("patience",),
+    "gradient_checkpointing": ("remat",),
+    "jit_compile": ("jit",),
+    "hidden_dropout_prob": ("dropout",),
+    "num_hidden_layers": ("num_layers",),
+    "num_attention_heads": ("num_heads",),
+    "max_position_embeddings": ("max_positions",),
+    "lora_r": ("lora",),
+    "r": ("lora",),
+    "target_modules": ("lora_matrices",),
+    "num_beams": ("beams",),
+}
+
+
+FIRST = "changed first"  # the group of what most people change
 
 
 def option(
@@ -116,9 +174,7 @@ class Settings:
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in arguments:
             if name not in fields:
-                near = difflib.get_close_matches(name, fields, 1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
-                raise ValueError(f"there is no argument {name}; {hint}")
+                raise ValueError(cls.refusal(name))
         for name, field in fields.items():
             if name not in arguments and is_required(field):
                 raise ValueError(f"the argument `{name}` is missing: {field.metadata['help']}")
@@ -127,6 +183,15 @@ class Settings:
         config.given = frozenset(given)
         config.check()
         return config
+
+    @classmethod
+    def refusal(cls, name: str) -> str:
+        """Return what is said of an argument that is no field, with the nearest one."""
+        fields = names_of(cls)
+        near = [ours for ours in ELSEWHERE.get(name, ()) if ours in fields]
+        near = near or difflib.get_close_matches(name, fields, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+        return f"there is no argument {name}; {hint}"
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some values changed; `given` stays."""
@@ -141,9 +206,9 @@ class Settings:
             check_value(field.name, getattr(self, field.name), hints[field.name], field.metadata)
 
     @classmethod
-    def described(cls) -> dict[str, str]:
+    def described(cls) -> "Described":
         """Return each argument with its meaning and its default."""
-        found = {}
+        found = Described()
         for field in dataclasses.fields(cls):
             default = "required" if is_required(field) else f"default {default_of(field)!r}"
             found[field.name] = f"{field.metadata['help']} ({default})"
@@ -156,6 +221,31 @@ class Settings:
             for field in dataclasses.fields(self)
             if field.metadata.get("record") == section
         }
+
+
+class Described(dict[str, str]):
+    """Names of arguments and what they mean; printed, and shown in a notebook, as a table."""
+
+    def __str__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:{width}s}  {meaning}" for name, meaning in self.items())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><td><code>{name}</code></td><td>{html.escape(meaning)}</td></tr>"
+            for name, meaning in self.items()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+
+def names_of(cls: type[Settings]) -> list[str]:
+    """Return the names of the arguments."""
+    return [field.name for field in dataclasses.fields(cls)]
+
+
+def subclasses(cls: type) -> list[type]:
+    """Return all classes below a class, each before its own."""
+    return [each for child in cls.__subclasses__() for each in (child, *subclasses(child))]
 
 
 def _expanded(value: Any, field: dataclasses.Field) -> Any:

@@ -5,9 +5,7 @@ import dataclasses
 from tfnlp.settings.encoders import EncoderSettings
 from tfnlp.settings.options import option, redefine
 
-SIZES = {
-    name: f"ROBERTA_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
-}
+SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -23,6 +21,4 @@ class RobertaSettings(EncoderSettings):
     epsilon = 1e-6, no clipping.
     """
 
-    size: str = option(
-        "tiny", "size; base and large are the paper's", choices=tuple(SIZES), group="model"
-    )
+    size: str = option("tiny", "size; base and large are the paper's", choices=SIZES, group="model")

@@ -1,4 +1,4 @@
-"""The families and the tasks by name: their settings, and a line each for `--help`."""
+"""The families, the tasks and what they can do by name: settings, and a line each for `--help`."""
 
 from tfnlp.settings.albert import AlbertSettings
 from tfnlp.settings.answer import AnswerSettings
@@ -6,14 +6,16 @@ from tfnlp.settings.bert import BertSettings
 from tfnlp.settings.choose import ChooseSettings
 from tfnlp.settings.classify import ClassifySettings
 from tfnlp.settings.distilbert import DistilBertSettings
-from tfnlp.settings.electra import ElectraSettings
-from tfnlp.settings.elmo import ElmoSettings
+from tfnlp.settings.electra import ElectraPrediction, ElectraSettings
+from tfnlp.settings.elmo import ElmoEvaluation, ElmoPrediction, ElmoSettings
 from tfnlp.settings.embed import EmbedTaskSettings
+from tfnlp.settings.encoders import MaskedEvaluation, MaskPrediction, PairPrediction
+from tfnlp.settings.examples import CasedExamplesSettings, ExamplesSettings, PairExamplesSettings
 from tfnlp.settings.fill import FillSettings
 from tfnlp.settings.glove import GloVeSettings
-from tfnlp.settings.gpt import GPTSettings
+from tfnlp.settings.gpt import GPTEvaluation, GPTExamplesSettings, GPTPrediction, GPTSettings
 from tfnlp.settings.labels import LabelsSettings
-from tfnlp.settings.nnlm import NNLMSettings
+from tfnlp.settings.nnlm import NNLMEvaluation, NNLMSettings
 from tfnlp.settings.options import Settings
 from tfnlp.settings.roberta import RobertaSettings
 from tfnlp.settings.roles import RolesSettings
@@ -21,7 +23,10 @@ from tfnlp.settings.seq2seq import Seq2SeqSettings
 from tfnlp.settings.similarity import SimilaritySettings
 from tfnlp.settings.tag import TagSettings
 from tfnlp.settings.transformer import TransformerSettings
+from tfnlp.settings.translation import TranslationEvaluation, TranslationPrediction
+from tfnlp.settings.use import EvaluateTask, EvaluationSettings, PairsEvaluation, PredictionSettings
 from tfnlp.settings.word2vec import Word2VecSettings
+from tfnlp.settings.word_vectors import VectorEvaluation, WordPrediction
 
 # In the order of their history.
 FAMILIES: dict[str, tuple[type[Settings], str]] = {
@@ -57,19 +62,67 @@ FAMILIES: dict[str, tuple[type[Settings], str]] = {
     ),
 }
 TASKS: dict[str, tuple[type[Settings], str]] = {
-    "classify": (ClassifySettings, "A class for a text or a pair of texts"),
-    "labels": (LabelsSettings, "Any number of labels for a text or a pair of texts"),
-    "similarity": (SimilaritySettings, "A number for a pair of texts"),
-    "choose": (ChooseSettings, "Which of several texts goes on from a text"),
-    "answer": (AnswerSettings, "The part of a document that answers a question (SQuAD)"),
-    "tag": (TagSettings, "A tag for each word: parts of speech, entities"),
-    "roles": (RolesSettings, "The role of each word for a predicate (semantic role labelling)"),
-    "embed": (
+    settings.task: (settings, (settings.__doc__ or "").split("\n")[0].rstrip("."))
+    for settings in (
+        ClassifySettings,
+        LabelsSettings,
+        SimilaritySettings,
+        ChooseSettings,
+        AnswerSettings,
+        TagSettings,
+        RolesSettings,
         EmbedTaskSettings,
-        "Vectors of sentences: pairs, triplets, ratings, or texts alone",
-    ),
-    "fill": (
         FillSettings,
-        "Masked words: go on with a BERT's masked language model on your text",
+    )
+}
+# The sub-commands of `tfnlp predict` for pretrained models.
+PREDICTIONS: dict[str, tuple[type[PredictionSettings], str]] = {
+    "word2vec": (
+        WordPrediction,
+        "Find the words nearest to words, or to `king - man + woman`, by vectors of any kind.",
+    ),
+    "translation": (
+        TranslationPrediction,
+        "Translate sentences, and show which words the model attended to for each word.",
+    ),
+    "elmo": (
+        ElmoPrediction,
+        "Find words used in the same sense, or write all layers of a text, with an ELMo.",
+    ),
+    "gpt": (GPTPrediction, "Continue texts with a GPT, as they are written."),
+    "bert": (
+        PairPrediction,
+        "Fill in [MASK], or tell whether one text follows another, with a BERT.",
+    ),
+    "roberta": (MaskPrediction, "Fill in <mask> with a RoBERTa."),
+    "distilbert": (MaskPrediction, "Fill in [MASK] with a DistilBERT."),
+    "albert": (
+        PairPrediction,
+        "Fill in [MASK], or tell whether one text follows another, with an ALBERT.",
+    ),
+    "electra": (
+        ElectraPrediction,
+        "Mark the tokens of a text that look replaced, with an ELECTRA.",
     ),
 }
+_DRAWN = "masks are drawn when they are read"
+# The sub-commands of `tfnlp examples`.
+EXAMPLES: dict[str, tuple[type[ExamplesSettings], str]] = {
+    "gpt": (GPTExamplesSettings, "windows of text"),
+    "bert": (PairExamplesSettings, f"sentence pairs; {_DRAWN}"),
+    "roberta": (ExamplesSettings, f"windows of sentences; {_DRAWN}"),
+    "distilbert": (CasedExamplesSettings, f"windows of sentences; {_DRAWN}"),
+    "albert": (PairExamplesSettings, f"pairs of segments, half of them swapped; {_DRAWN}"),
+    "electra": (PairExamplesSettings, f"pairs of following segments; {_DRAWN}"),
+}
+# What a model is measured on, by kind of model.
+EVALUATIONS: tuple[type[EvaluationSettings], ...] = (
+    MaskedEvaluation,
+    GPTEvaluation,
+    ElmoEvaluation,
+    NNLMEvaluation,
+    VectorEvaluation,
+    TranslationEvaluation,
+    EvaluateTask,
+    PairsEvaluation,
+)

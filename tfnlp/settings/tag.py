@@ -1,6 +1,7 @@
 """Settings of the task tag."""
 
 import dataclasses
+from typing import ClassVar
 
 from tfnlp.settings.finetune import (
     ClassWeightSettings,
@@ -29,3 +30,5 @@ class WordSettings(ClassWeightSettings, SmoothingSettings, ColumnSettings, HeadS
 @dataclasses.dataclass(kw_only=True)
 class TagSettings(PackSettings, TeacherSettings, WordSettings):
     """A tag for each word: parts of speech, entities."""
+
+    task: ClassVar[str] = "tag"

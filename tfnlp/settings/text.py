@@ -1,20 +1,17 @@
-"""Settings of the text that models are pretrained on."""
+"""Settings of text to pretrain on, to measure on, and to learn a vocabulary from."""
 
 import dataclasses
 from typing import Any
 
 from tfnlp.settings.options import Settings, option
 from tfnlp.settings.training import OutputSettings
+from tfnlp.settings.use import EvaluationSettings
 
 LAYOUTS = ("auto", "lines", "prose", "words")
-
-
 LAYOUT_HELP = (
     "lines: a sentence a line, blank line between documents; prose: split into sentences; "
     "words: a word a line, blank line between sentences"
 )
-
-
 TEXT_HELP = (
     "text files, globs, .gz files, tfds:NAME[:SPLIT], or book:NAME for one that ships with tfnlp "
     "(book:the_secret_garden)"
@@ -22,8 +19,8 @@ TEXT_HELP = (
 
 
 @dataclasses.dataclass(kw_only=True)
-class TextSettings(OutputSettings):
-    """The text of a run, its held-out part and its vocabulary."""
+class CorpusSettings(Settings):
+    """A text, its held-out part and its vocabulary."""
 
     text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE", group="text")
     layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS, group="text")
@@ -35,6 +32,11 @@ class TextSettings(OutputSettings):
         None, "vocabulary (GPT: its folder); built from the text if absent",
         metavar="FILE", group="text",
     )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class TextSettings(CorpusSettings, OutputSettings):
+    """The text of a run."""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -98,7 +100,20 @@ class PackSettings(Settings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class CountedTextSettings(WordTextSettings):
-    """The text of models of frequent words, which leave all others out."""
+class MeasuredTextSettings(EvaluationSettings):
+    """A text to measure a model on."""
 
-    lowercase: bool = option(False, "lower-case the text", group="text", record="text")
+    text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE")
+    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
+
+
+@dataclasses.dataclass(kw_only=True)
+class VocabSettings(Settings):
+    """Arguments of `tfnlp vocab`."""
+
+    text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE")
+    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
+    output: str = option(help="vocabulary file to write", metavar="FILE")
+    size: int = option(8000, "number of tokens", at_least=1)
+    cased: bool = option(False, "keep case and accents")
+    min_frequency: int = option(2, "rarer pairs aren't merged", at_least=1)

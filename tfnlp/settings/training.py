@@ -188,3 +188,9 @@ class StartSettings(Settings):
         None, "go on from this run, checkpoint or hf:// name, with its sizes and its vocabulary",
         flag="--from", metavar="DIR", group="model", record="training", record_as="from",
     )  # fmt: skip
+
+
+def several_workers(config: Any) -> bool:
+    """Return whether a run trains with other processes: TensorFlow must not have run before."""
+    strategy, workers = (getattr(config, name, None) for name in ("strategy", "workers"))
+    return strategy == "multi_worker" or bool(workers)

@@ -6,7 +6,7 @@ from tfnlp.settings.options import option, redefine
 from tfnlp.settings.sizes import SizeSettings
 from tfnlp.settings.translation import PairSettings, TranslationTraining
 
-SIZES = {name: f"TRANSFORMER_{name.upper()}" for name in ("mini", "base", "big")}
+SIZES = ("mini", "base", "big")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -19,6 +19,6 @@ class TransformerSettings(TranslationTraining, SizeSettings, PairSettings):
 
     size: str = option(
         "mini", "of the paper, or mini: 3 + 3 layers x 256, for a CPU",
-        choices=tuple(SIZES), group="model",
+        choices=SIZES, group="model",
     )  # fmt: skip
     norm_first: bool = option(False, "layer norms before the sub-layers, not after", group="model")

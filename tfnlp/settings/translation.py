@@ -1,24 +1,26 @@
 """Settings that encoder-decoders which translate share."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from tfnlp.settings.options import option
 from tfnlp.settings.training import OutputSettings, TokenBatchSettings, TrainingSettings
-from tfnlp.settings.use import ModelSettings
+from tfnlp.settings.use import EvaluationSettings, PredictionSettings
 
 
 @dataclasses.dataclass(kw_only=True)
 class PairSettings(OutputSettings):
     """Sentences and their translations."""
 
+    bpe: ClassVar[str] = "gpt2"  # the vocabulary is of bytes, losing nothing
     source: Any = option(
         None, "sentences, one a line; .gz is unpacked", metavar="FILE", group="text"
     )
     target: Any = option(None, "their translations, line by line", metavar="FILE", group="text")
     text: Any = option(
-        None, "pairs (sentence, translation) in place of source and target", hidden=True
-    )
+        None, "pairs in place of source and target: rows with the columns source and target",
+        flag="--input", metavar="FILE", group="text",
+    )  # fmt: skip
     valid_source: Any = option(None, "held-out sources", metavar="FILE", group="text")
     valid_target: Any = option(None, "held-out targets", metavar="FILE", group="text")
     held_out: float = option(
@@ -47,7 +49,22 @@ class TranslationTraining(TrainingSettings, TokenBatchSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictTranslation(ModelSettings):
+class TranslationEvaluation(EvaluationSettings):
+    """BLEU of a text and its translation."""
+
+    of: ClassVar[str] = "a model that translates"
+    source: Any = option(help="sentences to translate", metavar="FILE")
+    target: Any = option(help="their translations", metavar="FILE")
+    batch_size: int = option(32, "sentences at a time", at_least=1)
+    beams: int = option(4, "hypotheses kept at a time", at_least=1)
+    length_penalty: float = option(0.6, "above 0 it favours long ones")
+    report: str | None = option(
+        None, "write the translations and a plot of BLEU by length there", metavar="DIR"
+    )
+
+
+@dataclasses.dataclass(kw_only=True)
+class TranslationPrediction(PredictionSettings):
     """Arguments of `tfnlp predict translation`."""
 
     text: list[str] = option(

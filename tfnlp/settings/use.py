@@ -1,16 +1,10 @@
-"""Settings of what is done with a model: measure it, export it, predict, embed, search.
-
-Those that only some families take have no default here: each family states its own.
-"""
+"""Settings of what is done with a model: measure it, export it, predict, embed, search."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import Settings, option
-from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, TEXT_HELP
-
-VECTOR_FILES = ("word2vec", "word2vec-binary", "fasttext", "glove")
-
+from tfnlp.settings.options import Settings, names_of, option, subclasses
 
 MODEL_HELP = (
     "a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP, what "
@@ -70,134 +64,53 @@ class LabelSetSettings(ColumnSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class EvaluateSettings(LabelSetSettings):
-    """Arguments of `tfnlp evaluate` and of the `evaluate` methods."""
+class EvaluationSettings(Settings):
+    """What a model is measured on, a class for each kind of model."""
 
-    text: Any = option(None, TEXT_HELP, flag="--input", metavar="FILE")
-    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
-    tokenize: bool = option(
-        False, "split punctuation off the words first, if the text has not been tokenized yet"
-    )
-    batch_size: int | None = option(
-        None, "rows at a time (default: BERT 32, GPT 16, NNLM 512, ELMo as in training)",
-        at_least=1,
-    )  # fmt: skip
-    seq_length: int | None = option(
-        None, "tokens a sequence (default: BERT at most 128, GPT as in training)", at_least=1
-    )
-    batches: int | None = option(None, "BERT: at most so many batches (default: 100)", at_least=1)
-    seed: int | None = option(None, "BERT: of pairs and masks (default: 1)")
-    stride: int | None = option(
-        None, "GPT: tokens from a window to the next (default: half a window)", at_least=1
-    )
-    source: Any = option(None, "of models that translate: sentences to translate", metavar="FILE")
-    target: Any = option(None, "of models that translate: their translations", metavar="FILE")
-    beams: int | None = option(
-        None, "translation: hypotheses kept at a time (default: 4)", at_least=1
-    )
-    length_penalty: float | None = option(
-        None, "translation: above 0 it favours long ones (default: 0.6)"
-    )
-    analogies: str | None = option(
-        None, "word vectors: questions such as questions-words.txt", metavar="FILE"
-    )
-    similarity: Any = option(None, "word vectors: pairs that people rated", metavar="FILE")
+    of: ClassVar[str] = ""  # the models that take it, in a sentence
+
+    @classmethod
+    def refusal(cls, name: str) -> str:
+        """Return what is said of an argument that models of another kind take."""
+        others = [
+            other.of
+            for other in subclasses(EvaluationSettings)
+            if other.of and name in names_of(other)
+        ]
+        if not others:
+            return super().refusal(name)
+        return f"`{name}` is for {' or '.join(others)}, not for {cls.of}"
+
+
+@dataclasses.dataclass(kw_only=True)
+class PairsEvaluation(ColumnSettings, EvaluationSettings):
+    """How near the vectors of texts are that belong together."""
+
+    of: ClassVar[str] = "vectors of texts"
     pairs: Any = option(
-        None,
-        "vectors of texts: pairs that people rated, pairs with a class as in SNLI, or texts each "
-        "with one that belongs to it",
+        help="pairs that people rated, pairs with a class as in SNLI, or texts each with one that "
+        "belongs to it",
         metavar="FILE",
-    )  # fmt: skip
-    most_frequent: int = option(30_000, "of the analogies: words looked at", at_least=1)
-    report: str | None = option(
-        None,
-        "fine-tuned: write a page of measures and errors there; translation: the translations "
-        "and a plot of BLEU by length",
-        metavar="DIR",
     )  # fmt: skip
 
 
 @dataclasses.dataclass(kw_only=True)
-class ExportSettings(Settings):
-    """Arguments of `tfnlp export`, of `tfnlp.export` and of the `export` methods."""
+class PredictionSettings(ModelSettings):
+    """What `predict` does with a model, a class for each kind of model."""
 
-    output: str = option(
-        help="BERT, GPT: folder for the pair; others: the module, or the file of --format",
-        metavar="DIR",
-    )  # fmt: skip
-    seq_length: int | None = option(None, "BERT, GPT: length to pack to (default: 128)")
-    trainable: str | None = option(
-        None,
-        "ELMo: what users of the module train, the mixing scalars or all weights (default: mix)",
-        choices=("mix", "all"),
-    )  # fmt: skip
-    cache: str | None = option(
-        None, "ELMo: words, one a line, to compute the vectors of now", metavar="FILE"
-    )
-    l2: float | None = option(None, "ELMo: penalty of the squared mixing scalars (default: 0)")
-    format: str | None = option(
-        None,
-        "SavedModels, or the files that other libraries read: bilm-tf and AllenNLP of an ELMo, "
-        "Hugging Face of a BERT or GPT, PEFT of what was fine-tuned with --lora, "
-        "sentence-transformers of a BERT, or one --output file of word vectors (default: "
-        "savedmodel)",
-        choices=(
-            "savedmodel", "bilm", "huggingface", "peft", "sentence-transformers", *VECTOR_FILES
-        ),
-    )  # fmt: skip
-    combined: bool = option(
-        False, "BERT: write one module instead, of strings to the encoder's outputs"
-    )
-    fill: bool = option(
-        False, "BERT: write one module instead, of strings with [MASK] to the words there"
-    )
-    base: str | None = option(
-        None, "with --format peft: name or path of the model that the adapters belong to "
-        "(default: that which was fine-tuned)", metavar="NAME",
-    )  # fmt: skip
-    keep_adapters: bool = option(
-        False, "fine-tuned with --lora: keep the updates apart, which alone can then be trained"
-    )
-    sentences: bool = option(
-        False, "BERT, GPT: write one module instead, of strings to one vector each"
-    )
-    pooling: str | None = option(
-        None, "with --sentences: of the vectors of tokens (default: the model's, else mean)",
-        choices=("mean", "cls", "max", "last"),
-    )  # fmt: skip
-    top: int | None = option(
-        None, "BERT with --fill: guesses a mask; an index: texts (default: 5)", at_least=1
-    )
-    weights: str | None = option(
-        None,
-        "BERT, GPT, fine-tuned: store matrices so, for inference alone: the module can't be "
-        "trained then; says what is won and lost (default: float32)",
-        choices=("bfloat16", "int8"),
-    )  # fmt: skip
-    litert: str | None = option(
-        None,
-        "BERT, GPT, fine-tuned: write a graph of ids for LiteRT too (BERT, GPT: of --seq-length): "
-        "a .tflite file, or a folder with it, the vocabulary, the labels and an example",
-        metavar="PATH",
-    )  # fmt: skip
-    onnx: str | None = option(
-        None, "the same for ONNX Runtime, of any length: a .onnx file, or a folder",
-        metavar="PATH",
-    )  # fmt: skip
-    beams: int | None = option(
-        None, "translation: hypotheses kept at a time (default: 4)", at_least=1
-    )
-    length_penalty: float | None = option(
-        None, "translation: above 0 it favours long ones (default: 0.6)"
-    )
-    combiner: str | None = option(
-        None, "word vectors: how those of a text's words are combined (default: sqrtn)",
-        choices=("sqrtn", "mean", "sum"),
-    )  # fmt: skip
-    oov_buckets: int | None = option(None, "word vectors: rows for unseen words (default: 1)")
-    lowercase: bool = option(False, "word vectors: the module lower-cases its texts")
-    strip_punctuation: bool = option(False, "word vectors: the module leaves punctuation out")
-    overwrite: bool = option(False, "replace an earlier export")
+    reads_stdin: ClassVar[bool] = True  # it needs texts, from standard input if none is given
+    blank_lines: ClassVar[bool] = True  # a blank line of standard input is a text
+    text: list[str] = option([], "texts", positional=True)
+
+    def check_texts(self) -> None:
+        """Check, before anything is loaded, that there are texts."""
+        if self.reads_stdin and not any(self.text):
+            raise ValueError("no text: give texts as arguments or on standard input")
+
+    def stdin_texts(self, lines: Iterable[str]) -> list[str]:
+        """Return the texts of standard input, a line each."""
+        texts = [line.rstrip("\n") for line in lines]
+        return texts if self.blank_lines else [text for text in texts if text.strip()]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -259,9 +172,10 @@ class SearchSettings(Settings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class EvaluateTask(LabelSetSettings):
+class EvaluateTask(LabelSetSettings, EvaluationSettings):
     """Arguments of `TaskRun.evaluate`."""
 
+    of: ClassVar[str] = "a fine-tuned model"
     data: Any = option(help="labelled examples", flag="--input", metavar="FILE")
     batch_size: int = option(
         32, "examples at a time; of short ones more, of as many tokens", at_least=1

@@ -3,9 +3,8 @@
 import dataclasses
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.text import CountedTextSettings
 from tfnlp.settings.training import TrainingSettings
-from tfnlp.settings.use import ModelSettings
+from tfnlp.settings.word_vectors import CountedTextSettings
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -56,14 +55,3 @@ class Word2VecSettings(TrainingSettings, CountedTextSettings):
     min_n: int = option(3, "characters of the shortest n-grams", at_least=1, group="model")
     max_n: int = option(6, "characters of the longest n-grams", group="model")
     buckets: int = option(200_000, "vectors that the n-grams share", at_least=1, group="model")
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictWords(ModelSettings):
-    """Arguments of `tfnlp predict word2vec`."""
-
-    text: list[str] = option(
-        help="words, or one sum of words with spaces around + and -; with subwords any word goes",
-        positional=True, metavar="word",
-    )  # fmt: skip
-    top: int = option(10, "words to print", at_least=1)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.labelled.questions import Question
+from tfnlp.data.labelled.questions import Question, QuestionRows
 from tfnlp.layers import CRF
 from tfnlp.settings.answer import AnswerSettings
 from tfnlp.tasks import report, squad
 from tfnlp.tasks.baselines import Baseline
+from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import (
     Columns,
     Encoded,
@@ -33,6 +34,39 @@ _ENDS = ("start", "end")
 QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why", "how")
 
 
+class AnswerPlayground(Playground):
+    """Questions about a text on a page."""
+
+    title: ClassVar[str] = "Answer"
+    button: ClassVar[str] = "Find the answer"
+    help: ClassVar[str] = "The answer to a question, marked in the text; none if the text has none."
+    takes: ClassVar[tuple[Set[str], ...]] = ({"question", "context"},)
+    gives: ClassVar[Set[str]] = {"answer", "score", "start", "end"}  # and others
+    fields: ClassVar[tuple[Field, ...]] = (
+        Field("question", "Question", "line", "Where did Ada Lovelace live?"),
+        Field("context", "Text", "text", "Ada Lovelace was a mathematician. She lived in London."),
+    )
+
+    @classmethod
+    def fits(cls, inputs: Set[str], outputs: Set[str]) -> bool:
+        return inputs in cls.takes and outputs >= cls.gives
+
+    def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an answer with its place in characters; the module counts bytes."""
+        places: dict[str, int | None] = {"start": None, "end": None}
+        if found["answer"]:
+            text = row["context"].encode()
+            places = {name: len(text[: found[name]].decode("utf-8", "ignore")) for name in places}
+        others = zip(found.get("answers", []), found.get("scores", []), strict=True)
+        return {
+            "answer": found["answer"],
+            "score": found["score"],
+            "null_score": found.get("null_score"),
+            **places,
+            "answers": [{"text": text, "score": score} for text, score in others if text][:5],
+        }
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer(HeadTask):
     """The part of a document that answers a question (Devlin et al. 2019, sections 4.2 and 4.3).
@@ -47,10 +81,11 @@ class Answer(HeadTask):
 
     name: ClassVar[str] = "answer"
     Settings: ClassVar[type] = AnswerSettings
+    form: ClassVar[QuestionRows] = QuestionRows()
+    playground: ClassVar[type[Playground]] = AnswerPlayground
     output: ClassVar[str] = "span"
     does: ClassVar[str] = "find the answer to a question in a document"
     pipeline: ClassVar[str] = "question-answering"
-    label: ClassVar[str] = "answers"
     pairs: ClassVar[bool] = True
     of_windows: ClassVar[bool] = True
     _why: ClassVar[str] = ", max_question + 4"

@@ -4,19 +4,56 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.labelled.choices import ChoiceRows
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.settings.choose import ChooseSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
+from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
 from tfnlp.tasks.task import Measures, Prediction, Tensors, strings
 from tfnlp.tasks.texts import SegmentTask
+
+
+class ChoosePlayground(Playground):
+    """A text and its choices on a page."""
+
+    title: ClassVar[str] = "Choose"
+    button: ClassVar[str] = "Choose"
+    help: ClassVar[str] = "The choice that goes on best."
+    takes: ClassVar[tuple[Set[str], ...]] = ({"text", "choices"},)
+    gives: ClassVar[Set[str]] = {"choice", "probabilities"}
+
+    @property
+    def _count(self) -> int | None:
+        """The number of choices; None: any."""
+        return self.inputs["choices"].shape[1]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        count = self._count
+        example = ["we stayed at home.", "the sun burnt us.", "the fish flew.", "the tea was blue."]
+        label = f"Choices, one a line{f' ({count})' if count else ''}"
+        return (
+            Field("text", "Text", "text", "It rained all day, so"),
+            Field("choices", label, "list", "\n".join(example[: count or 3])),
+        )
+
+    def check(self, row: Mapping[str, Any]) -> None:
+        given, count = len(row["choices"]), self._count
+        if given < 2 or (count is not None and given != count):
+            wanted = "two or more" if count is None else count
+            raise ValueError(f"choices holds {given} texts; this module takes {wanted}")
+
+    def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = {"choice": found["choice"], "text": row["choices"][found["choice"]]}
+        return {**chosen, "probabilities": found["probabilities"]}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +66,8 @@ class Choose(SegmentTask):
 
     name: ClassVar[str] = "choose"
     Settings: ClassVar[type] = ChooseSettings
+    form: ClassVar[ChoiceRows] = ChoiceRows()
+    playground: ClassVar[type[Playground]] = ChoosePlayground
     output: ClassVar[str] = "choice"
     does: ClassVar[str] = "choose the text that goes on from another"
     pipeline: ClassVar[str] = "multiple-choice"

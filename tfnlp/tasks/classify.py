@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from tfnlp.data.labelled.examples import ClassRows
 from tfnlp.settings.classify import ClassifySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest, f1_of_one, quoted
+from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, EncodedExamples
 from tfnlp.tasks.task import Measures, Prediction, Tensors
-from tfnlp.tasks.texts import TextTask
+from tfnlp.tasks.texts import TextPlayground, TextTask
+
+
+class ClassifyPlayground(TextPlayground):
+    """The class of each text on a page."""
+
+    title: ClassVar[str] = "Classify"
+    button: ClassVar[str] = "Classify"
+    help: ClassVar[str] = "The label of each text, and the probability of all."
+    gives: ClassVar[Set[str]] = {"label", "probabilities"}
+
+    def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        return {"label": found["label"], "probabilities": self.named(found["probabilities"])}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +43,8 @@ class Classify(TextTask):
 
     name: ClassVar[str] = "classify"
     Settings: ClassVar[type] = ClassifySettings
+    form: ClassVar[ClassRows] = ClassRows()
+    playground: ClassVar[type[Playground]] = ClassifyPlayground
     output: ClassVar[str] = "class"
     does: ClassVar[str] = "classify texts"
     pipeline: ClassVar[str] = "text-classification"

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from sklearn.metrics import roc_auc_score
 
+from tfnlp.data.labelled.related_texts import RelatedRows
 from tfnlp.settings.embed import EmbedTaskSettings
 from tfnlp.tasks.similarity import regression
 from tfnlp.tasks.task import Task
@@ -26,6 +27,7 @@ class Embed(Task):
 
     name: ClassVar[str] = "embed"
     Settings: ClassVar[type] = EmbedTaskSettings
+    form: ClassVar[RelatedRows] = RelatedRows()
     hint: ClassVar[str] = (
         "vectors of texts: tfnlp embed --model {folder} --input FILE --output vectors.npy\n"
         "measures on other pairs: tfnlp evaluate --model {folder} --pairs FILE"

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.labelled.label_sets import LabelSetRows
 from tfnlp.settings.labels import LabelsSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, quoted
+from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, EncodedExamples
 from tfnlp.tasks.task import Measures, Prediction, Tensors
-from tfnlp.tasks.texts import TextTask
+from tfnlp.tasks.texts import TextPlayground, TextTask
+
+
+class LabelsPlayground(TextPlayground):
+    """The labels of each text on a page."""
+
+    title: ClassVar[str] = "Label"
+    button: ClassVar[str] = "Label"
+    help: ClassVar[str] = "All labels whose probability is at least their threshold."
+    gives: ClassVar[Set[str]] = {"labels", "probabilities"}
+
+    def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        labels = [label for label in found["labels"] if label]
+        return {"labels": labels, "probabilities": self.named(found["probabilities"])}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +44,8 @@ class Labels(TextTask):
 
     name: ClassVar[str] = "labels"
     Settings: ClassVar[type] = LabelsSettings
+    form: ClassVar[LabelSetRows] = LabelSetRows()
+    playground: ClassVar[type[Playground]] = LabelsPlayground
     output: ClassVar[str] = "label"
     does: ClassVar[str] = "say which labels texts have"
     pipeline: ClassVar[str] = "text-classification"

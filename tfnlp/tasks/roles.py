@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from tfnlp.data.labelled.role_sentences import RoleSentence
+from tfnlp.data.labelled.role_sentences import RoleRows, RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
 from tfnlp.settings.roles import RolesSettings
 from tfnlp.tasks.entities import entities, rates
+from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, windows_of
 from tfnlp.tasks.tag import tagging
 from tfnlp.tasks.task import Measures, Prediction
-from tfnlp.tasks.words import WordTask
+from tfnlp.tasks.words import WordPlayground, WordTask
+
+
+class RolesPlayground(WordPlayground):
+    """The roles of words for a predicate on a page."""
+
+    title: ClassVar[str] = "Roles"
+    button: ClassVar[str] = "Find roles"
+    help: ClassVar[str] = "The roles of the words around a predicate."
+    takes: ClassVar[tuple[Set[str], ...]] = ({"text", "predicate"},)
+    fields: ClassVar[tuple[Field, ...]] = (
+        Field("text", "Sentence, words between spaces", "line", WordPlayground.example),
+        Field("predicate", "Number of the predicate's word, from 0", "number", "2"),
+    )
+
+    def check(self, row: Mapping[str, Any]) -> None:
+        count = len(row["text"].encode().split())  # at ASCII spaces, as TensorFlow splits it
+        if row["predicate"] >= count:
+            raise ValueError(
+                f"predicate {row['predicate']} must be from 0 to {count - 1}, the number of a word"
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,6 +45,8 @@ class Roles(WordTask):
 
     name: ClassVar[str] = "roles"
     Settings: ClassVar[type] = RolesSettings
+    form: ClassVar[RoleRows] = RoleRows()
+    playground: ClassVar[type[Playground]] = RolesPlayground
     does: ClassVar[str] = "say which role each word of a sentence has for a predicate"
     main_measure: ClassVar[str] = "f1"
     count_of_texts: ClassVar[int] = 2
@@ -58,7 +81,7 @@ class Roles(WordTask):
         2017).
         """
         words = self.words_in(inputs)
-        pieces, numbered = self.read(reader, words)
+        pieces, numbered = self.pieces_of(reader, words)
         # Of a number that is none of a word the nearest: texts to serve are not checked.
         last = tf.maximum(words.row_lengths() - 1, 0)
         place = tf.clip_by_value(tf.cast(inputs["predicate"], "int64"), 0, last)

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import tensorflow as tf
 from scipy import stats
 
+from tfnlp.data.labelled.examples import ScoreRows
 from tfnlp.settings.similarity import SimilaritySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
+from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
 from tfnlp.tasks.task import Measures, Prediction, Tensors, soft_weights
-from tfnlp.tasks.texts import TextTask
+from tfnlp.tasks.texts import TextPlayground, TextTask
+
+
+class SimilarityPlayground(TextPlayground):
+    """The score of texts on a page."""
+
+    title: ClassVar[str] = "Compare"
+    button: ClassVar[str] = "Compare"
+    help: ClassVar[str] = "The score, in the units of the data that the model was trained on."
+    gives: ClassVar[Set[str]] = {"score"}
+
+    def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        return {"score": found["score"]}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,6 +46,8 @@ class Similarity(TextTask):
 
     name: ClassVar[str] = "similarity"
     Settings: ClassVar[type] = SimilaritySettings
+    form: ClassVar[ScoreRows] = ScoreRows()
+    playground: ClassVar[type[Playground]] = SimilarityPlayground
     output: ClassVar[str] = "score"
     does: ClassVar[str] = "say how similar two texts are"
     pipeline: ClassVar[str] = "text-classification"

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from tfnlp.data.labelled.tag_schemes import is_bio
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence, TagRows
 from tfnlp.settings.tag import TagSettings
 from tfnlp.tasks.entities import entity_scores
+from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, windows_of
 from tfnlp.tasks.task import Measures, Prediction
-from tfnlp.tasks.words import WordTask
+from tfnlp.tasks.words import WordPlayground, WordTask
+
+
+class TagPlayground(WordPlayground):
+    """The tags of words on a page."""
+
+    title: ClassVar[str] = "Tag"
+    button: ClassVar[str] = "Tag"
+    help: ClassVar[str] = "The tag of each word."
+    takes: ClassVar[tuple[Set[str], ...]] = ({"text"},)
+    fields: ClassVar[tuple[Field, ...]] = (
+        Field("text", "Sentences, one a line, words between spaces", "lines",
+              WordPlayground.example),
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,6 +37,8 @@ class Tag(WordTask):
 
     name: ClassVar[str] = "tag"
     Settings: ClassVar[type] = TagSettings
+    form: ClassVar[TagRows] = TagRows()
+    playground: ClassVar[type[Playground]] = TagPlayground
     does: ClassVar[str] = "tag the words of a sentence"
     count_of_texts: ClassVar[int] = 1
     takes: ClassVar[str] = "a sentence, its words between spaces"
@@ -32,7 +48,7 @@ class Tag(WordTask):
 
     def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
         words = self.words_in(inputs)
-        pieces, numbered = self.read(reader, words)
+        pieces, numbered = self.pieces_of(reader, words)
         found = windows_of(reader, pieces, None, self.max_length, self.stride)
         is_cut = tf.zeros([words.nrows()], tf.int32)  # windows read everything
         return {**found, "is_cut": is_cut, "words": numbered, "lengths": words.row_lengths()}

@@ -11,10 +11,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.labelled.forms import RowForm
+from tfnlp.data.labelled.rows import TaskData
 from tfnlp.layers import CRF
 from tfnlp.settings.options import Settings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
+from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples
 
 Tensors = dict[str, tf.Tensor]
@@ -29,11 +32,23 @@ class Task:
         name: in the command and in `config.json`.
         Settings: what a run of it takes.
         hint: what the command says when a run has ended; "{folder}" stands for its folder.
+        form: what its rows are, in files and in Python, and as examples; none of a task of text.
+        playground: what a page shows of its modules.
     """
 
     name: ClassVar[str]
     Settings: ClassVar[type[Settings]]
     hint: ClassVar[str] = ""
+    form: ClassVar[RowForm]
+    playground: ClassVar[type[Playground] | None] = None
+
+    @classmethod
+    def read(cls, source: Any, **options: Any) -> TaskData:
+        """Return the examples of files, data sets or Python objects, see `tfnlp.data.RowForm.read`.
+
+        What rows are, and which files have them, `help(type(TASK.form))` says.
+        """
+        return cls.form.read(source, **options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +63,6 @@ class HeadTask(Task, abc.ABC):
         output: the kind of its model's output, see `tfnlp.models.bert_task`.
         does: what a model of it does, for a model card: "classify texts".
         pipeline: the name that Hugging Face has for it.
-        label: the attribute of an example that holds what is to be predicted.
         of_windows: whether outputs are over the positions of windows: a teacher must read the same.
 
     Raises:
@@ -58,7 +72,6 @@ class HeadTask(Task, abc.ABC):
     output: ClassVar[str]
     does: ClassVar[str]
     pipeline: ClassVar[str]
-    label: ClassVar[str] = "label"
     of_windows: ClassVar[bool] = False
     labels: ClassVar[tuple[str, ...]] = ()
     crf: ClassVar[float] = 0.0
@@ -158,7 +171,7 @@ class HeadTask(Task, abc.ABC):
     @classmethod
     def golds(cls, examples: Sequence[Any]) -> list[Any]:
         """Return what is to be predicted of each example."""
-        return [getattr(example, cls.label) for example in examples]
+        return [getattr(example, cls.form.label) for example in examples]
 
     @classmethod
     def label_counts(cls, examples: Sequence[Any]) -> collections.Counter:

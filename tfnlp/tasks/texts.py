@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any, ClassVar, Self
 
 import tensorflow as tf
 
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.layers import CRF
+from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed
 from tfnlp.tasks.task import HeadTask, Prediction, rows_of, strings
 
@@ -47,6 +48,29 @@ class SegmentTask(HeadTask):
     def named(self, row: Prediction) -> Prediction:
         """Return a decoded row for people, with the names of labels."""
         return row
+
+
+class TextPlayground(Playground):
+    """A text or a pair of texts on a page."""
+
+    takes: ClassVar[tuple[Set[str], ...]] = ({"text"}, {"text_a", "text_b"})
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        if "text" in self.inputs:
+            example = "The film was a delight from start to end."
+            return (Field("text", "Texts, one a line", "lines", example),)
+        return (
+            Field("text_a", "First text", "text", "A man is playing a guitar."),
+            Field("text_b", "Second text", "text", "Somebody makes music."),
+        )
+
+    def named(self, probabilities: Sequence[float]) -> dict[str, float]:
+        """Return probabilities by the names of labels, or by their numbers if these don't fit."""
+        names = self.labels
+        if names is None or len(names) != len(probabilities):
+            names = [str(number) for number in range(len(probabilities))]
+        return dict(zip(names, probabilities, strict=True))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import keras
@@ -18,6 +18,7 @@ from tfnlp.layers.kernels.chain import Chain, best_path, marginals
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.entities import type_scores
+from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import WINDOW, Columns, Encoded, EncodedExamples, padded, window_parts
 from tfnlp.tasks.task import HeadTask, Prediction, Tensors, rows_of, strings
 
@@ -26,6 +27,17 @@ _WINDOWS = 256  # windows, and sentences, that are decoded at a time
 # Factors of the learning rate of a CRF's scores. Adam moves a weight by about the rate in a step:
 # those of encoders, 3e-5 to 3e-4, would leave the scores near 0.
 _CRF_RATES = {True: 100.0, False: 10.0}  # of a whole encoder: True; of a network on features: False
+
+
+class WordPlayground(Playground):
+    """A sentence with a tag for each word on a page."""
+
+    gives: ClassVar[Set[str]] = {"tags", "tokens", "probabilities"}
+    example: ClassVar[str] = "Ada Lovelace lived in London ."
+
+    def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        count = sum(token != "" for token in found["tokens"])
+        return {name: found[name][:count] for name in ("tokens", "tags", "probabilities")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,7 +52,6 @@ class WordTask(HeadTask):
 
     output: ClassVar[str] = "tag"
     pipeline: ClassVar[str] = "token-classification"
-    label: ClassVar[str] = "tags"
 
     labels: tuple[str, ...] = ()
     stride: int = 64
@@ -111,7 +122,7 @@ class WordTask(HeadTask):
             words = tf.RaggedTensor.from_tensor(inputs["tokens"], lengths)
         return words.with_row_splits_dtype(tf.int64)
 
-    def read(self, reader: Any, words: tf.RaggedTensor) -> tuple[tf.RaggedTensor, Any]:
+    def pieces_of(self, reader: Any, words: tf.RaggedTensor) -> tuple[tf.RaggedTensor, Any]:
         """Return the pieces of words as if joined by spaces, and the words that ELMo numbers."""
         places = tf.ragged.range(words.row_lengths())  # a space precedes every word but the first
         after_space = places.with_values(places.values > 0)

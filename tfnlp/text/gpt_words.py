@@ -17,8 +17,7 @@ spaCy's blank English tokenizer, each word lower-cased. Here, in this order:
 Equal to ftfy 6.3 and spaCy 3.8 (spaCy 2.0, with which the weights were trained, differs in rare
 cases), but for:
 
-- mojibake is not repaired, and of HTML entities only the named ones of HTML 4 and the numeric ones
-  of Latin-1 and general punctuation are known; see `clean`;
+- mojibake and rare HTML entities, see `clean`;
 - letters and symbols are those of Unicode's categories; spaCy's tables lack some rare letters
   (Coptic, Cyrillic beyond Russian, Ukrainian and Tatar) and the symbols after Unicode 11;
 - a label of a web address may be longer than 64 letters, and addresses of private networks count

@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import sentencepiece
 import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.base_tokenizers import PieceTokenizer
@@ -112,8 +114,6 @@ def train_sentencepiece(texts: Iterable[str], vocab_size: int, lowercase: bool =
     Raises:
         ValueError: if there is no text, or `vocab_size` is too small for its characters.
     """
-    import sentencepiece
-
     content = io.BytesIO()
 
     def cleaned() -> Iterator[str]:
@@ -216,8 +216,6 @@ def _pieces(model: bytes, where: str) -> list[str]:
 
 
 def _processor(model: bytes, where: str) -> Any:
-    import sentencepiece
-
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(model)
@@ -258,8 +256,6 @@ _PACKAGE = "tfnlp.sentencepiece"
 
 @functools.cache
 def _message() -> Any:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
     file = descriptor_pb2.FileDescriptorProto(
         name="tfnlp/sentencepiece.proto", package=_PACKAGE, syntax="proto2"
     )

@@ -74,11 +74,11 @@ class Optimizer:
         return {"rate": rate, "decay": rate * self.weight_decay if self.weight_decay else None}
 
     def update(
-        self, weight: Tensor, gradient: Tensor, decays: bool, *slots: Tensor, **scalars: Any
+        self, weight: Tensor, gradient: Tensor, *slots: Tensor, **scalars: Any
     ) -> tuple[Tensor, ...]:
         """Return the new values of one weight and its slots, in the order of `slot_names`.
 
-        Weight decay applies to it if `decays`; the scalars are from `scalars`.
+        The scalars are from `scalars`; `decay` is None for a weight that does not decay.
         """
         raise NotImplementedError
 
@@ -86,14 +86,13 @@ class Optimizer:
         self,
         var: tf.Variable,
         gradient: Gradient,
-        decays: bool,
         *slots: tf.Variable,
         **scalars: Any,
     ) -> None:
         """Assign what `update` returns; TensorFlow alone, which may have a kernel for it."""
         variables = (var, *slots)
         weight, *values = (variable.read_value() for variable in variables)
-        new = self.update(weight, gradient, decays, *values, **scalars)
+        new = self.update(weight, gradient, *values, **scalars)
         for variable, value in zip(variables, new, strict=True):
             variable.assign(value)
 
@@ -120,9 +119,9 @@ class Optimizer:
             strict=True,
         ):
             names = [f"{name}/{variable.path}" for name in self.slot_names]
-            scalars = self._shared_scalars(shared, rate, step)
+            scalars = self._shared_scalars(shared, rate, step, decay > 0)
             new, *values = self.update(
-                weight, gradient, decay > 0, *(slots[name] for name in names), **scalars
+                weight, gradient, *(slots[name] for name in names), **scalars
             )
             found.append(new)
             new_slots.update(zip(names, values, strict=True))
@@ -161,8 +160,8 @@ class Optimizer:
             *slots: tf.Variable,
             decays: bool,
         ) -> None:
-            scalars = self._shared_scalars(shared, rate, step)
-            self.assign(var, gradient, decays, *slots, **scalars)
+            scalars = self._shared_scalars(shared, rate, step, decays)
+            self.assign(var, gradient, *slots, **scalars)
 
         for variable, decay, gradient, rate in zip(
             self.variables, self.decays, gradients, self._rates(learning_rate), strict=True
@@ -183,10 +182,11 @@ class Optimizer:
         return [learning_rate] * len(self.variables)
 
     def _shared_scalars(
-        self, shared: dict[tuple[int, int], Any], rate: Tensor, step: Tensor
+        self, shared: dict[tuple[int, int], Any], rate: Tensor, step: Tensor, decays: bool
     ) -> dict[str, Any]:
         """Return `scalars(rate, step)`, computed once for all variables that share the two."""
         key = id(rate), id(step)
         if key not in shared:  # both are kept, so that no other object gets their ids
             shared[key] = rate, step, self.scalars(rate, step)
-        return shared[key][-1]
+        scalars = shared[key][-1]
+        return scalars if decays else {**scalars, "decay": None}

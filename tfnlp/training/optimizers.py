@@ -74,7 +74,6 @@ class AdamW(Optimizer):
         self,
         weight: Tensor,
         gradient: Tensor,
-        decays: bool,
         m: Tensor,
         v: Tensor,
         rate: Tensor,
@@ -88,7 +87,7 @@ class AdamW(Optimizer):
         m += (gradient - m) * (1.0 - beta1)
         v += (ops.square(gradient) - v) * (1.0 - beta2)
         rate *= ops.sqrt(1.0 - beta2_power) / (1.0 - beta1_power)
-        if decays:
+        if decay is not None:
             weight -= decay * weight
         return weight - rate * m / (ops.sqrt(v) + epsilon), m, v
 
@@ -96,14 +95,13 @@ class AdamW(Optimizer):
         self,
         var: tf.Variable,
         gradient: tf.Tensor,
-        decays: bool,
         m: tf.Variable,
         v: tf.Variable,
         rate: tf.Tensor,
         decay: tf.Tensor | None,
         **settings: tf.Tensor,
     ) -> None:
-        if decays:
+        if decay is not None:
             var.assign_sub(decay * var)
         # One fused pass over w, m and v.
         tf.raw_ops.ResourceApplyAdam(
@@ -147,11 +145,10 @@ class LAMB(Optimizer):
         self,
         weight: Tensor,
         gradient: Tensor,
-        decays: bool,
         m: Tensor,
         v: Tensor,
         rate: Tensor,
-        decay: Tensor,
+        decay: Tensor | None,
         keep: list[Tensor],
         add: list[Tensor],
         corrections: list[Tensor],
@@ -160,7 +157,7 @@ class LAMB(Optimizer):
         m = keep[0] * m + add[0] * gradient
         v = keep[1] * v + add[1] * ops.square(gradient)
         u = (m / corrections[0]) / (ops.sqrt(v / corrections[1]) + epsilon)
-        if decays:
+        if decay is not None:
             u += decay * weight
             w_norm, u_norm = ops.norm(weight), ops.norm(u)
             trusted = ops.logical_and(w_norm > 0, u_norm > 0)
@@ -206,12 +203,11 @@ class Adagrad(Optimizer):
         self,
         weight: Tensor,
         gradient: Tensor,
-        decays: bool,
         accumulator: Tensor,
         rate: Tensor,
         decay: Tensor | None,
     ) -> tuple[Tensor, ...]:
-        if decays:
+        if decay is not None:
             weight -= decay * weight
         accumulator += ops.square(gradient)
         return weight - rate * gradient * ops.rsqrt(accumulator), accumulator
@@ -220,12 +216,11 @@ class Adagrad(Optimizer):
         self,
         var: tf.Variable,
         gradient: Gradient,
-        decays: bool,
         accumulator: tf.Variable,
         rate: tf.Tensor,
         decay: tf.Tensor | None,
     ) -> None:
-        if decays:
+        if decay is not None:
             var.assign_sub(decay * var)
         tf.raw_ops.ResourceApplyAdagrad(
             var=var.handle, accum=accumulator.handle, lr=rate, grad=gradient
@@ -251,12 +246,11 @@ class RowwiseAdagrad(Adagrad):
         self,
         weight: Tensor,
         gradient: Tensor,
-        decays: bool,
         accumulator: Tensor,
         rate: Tensor,
         decay: Tensor | None,
     ) -> tuple[Tensor, ...]:
-        if decays:
+        if decay is not None:
             weight -= decay * weight
         squares = ops.square(gradient)
         if len(gradient.shape) > 1:
@@ -269,19 +263,19 @@ class RowwiseAdagrad(Adagrad):
         self,
         var: tf.Variable,
         gradient: Gradient,
-        decays: bool,
         *slots: tf.Variable,
         **scalars: Any,
     ) -> None:
         if not isinstance(gradient, tf.IndexedSlices):
-            Optimizer.assign(self, var, gradient, decays, *slots, **scalars)
+            Optimizer.assign(self, var, gradient, *slots, **scalars)
             return
-        if decays:
+        if scalars["decay"] is not None:
             var.assign_sub(scalars["decay"] * var)
+            scalars["decay"] = None
         # Every row is named once. To read it and write it back is faster than to subtract in place.
         variables = (var, *slots)
         weight, *values = (tf.gather(x, gradient.indices) for x in variables)
-        new = self.update(weight, gradient.values, False, *values, **scalars)
+        new = self.update(weight, gradient.values, *values, **scalars)
         for variable, rows in zip(variables, new, strict=True):
             variable.scatter_update(tf.IndexedSlices(rows, gradient.indices))
 

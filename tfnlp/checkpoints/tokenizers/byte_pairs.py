@@ -5,22 +5,31 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     CONFIG,
     NAME,
-    after_spaces,
     read_tokenizer_json,
     write_config,
-    write_gpt_json,
-    write_sentence_json,
 )
 from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
 
 FILES = (*FILE_NAMES[-1], NAME, CONFIG)
+_UNKNOWN, _END = "<unk>", "<|endoftext|>"
+_BYTES = {"add_prefix_space": False, "trim_offsets": True}
 
 
 def find_byte_pairs(
@@ -93,10 +102,58 @@ def write_task_tokens(
     write_config(folder, "PreTrainedTokenizerFast", max_length, special)
 
 
+def write_gpt_json(
+    folder: str,
+    tokens: Sequence[str | None],
+    merges: Sequence[tuple[str, str]],
+    of_bytes: bool,
+    ends: tuple[str, str, str] | None = None,
+) -> None:
+    """Write the `tokenizer.json` of a GPT or a GPT-2; none of a part of a vocabulary.
+
+    `of_bytes` says whether its symbols are bytes, as GPT-2's; `ends` are tokens before, between and
+    after texts.
+    """
+    if any(token is None for token in tokens):
+        return
+    ids = {token: i for i, token in enumerate(tokens)}
+    tokenizer = _bytes(ids, merges) if of_bytes else _words(ids, merges)
+    if ends is None:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    else:
+        start, delimiter, extract = ends
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{start} $A {extract}",
+            pair=f"{start} $A {delimiter} $B {extract}",
+            special_tokens=[(token, ids[token]) for token in ends],
+        )
+    # Bytes are never unknown: there "<unk>" is a token like others.
+    special = [token for token in ([] if of_bytes else [_UNKNOWN]) + [_END] if token in ids]
+    tokenizer.add_special_tokens([*special, *(ends or ())])
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def _bytes(ids: dict[str, int], merges: Sequence[tuple[str, str]]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE(ids, list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(**_BYTES)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _words(ids: dict[str, int], merges: Sequence[tuple[str, str]]) -> Tokenizer:
+    model = models.BPE(ids, list(merges), unk_token=_UNKNOWN, end_of_word_suffix="</w>")
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
+    return tokenizer
+
+
 def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
     """Return the files of a byte-level tokenizer with tokens around texts, as RoBERTa's.
 
-    `make` is a function of (tokens, merges) to the tokenizer, `kind` the class of transformers.
+    `make` is a function of (tokens, merges) to the tokenizer, `kind` the class of transformers. The
+    mask takes the place of the spaces before it.
     """
 
     def write(folder: str, tokenizer: Any, max_length: int) -> None:
@@ -104,13 +161,19 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
         tokens = tokenizer.vocabulary
         names = ("pad", "unk", "cls", "sep", "mask")
         special = {f"{name}_token": tokens[getattr(tokenizer, f"{name}_id")] for name in names}
-        ends = special["cls_token"], special["sep_token"]
+        mask, ids = special["mask_token"], {token: i for i, token in enumerate(tokens)}
+        before, after = ((special[name], ids[special[name]]) for name in ("cls_token", "sep_token"))
+        made = _bytes(ids, tokenizer.merges)
+        made.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
         in_order = sorted(set(special.values()), key=tokens.index)
-        mask = special["mask_token"]
-        write_sentence_json(folder, tokens, tokenizer.merges, in_order, ends, mask)
-        special["mask_token"] = after_spaces(mask)
-        write_config(
-            folder, kind, max_length, {**special, "bos_token": ends[0], "eos_token": ends[1]}
+        made.add_special_tokens(
+            [AddedToken(token, lstrip=token == mask, normalized=False) for token in in_order]
         )
+        made.save(os.path.join(folder, NAME))
+        # Without this transformers gives the mask no such property, whatever tokenizer.json says.
+        fixed = {"lstrip": True, "normalized": False, "rstrip": False, "single_word": False}
+        special["mask_token"] = {"__type": "AddedToken", "content": mask, **fixed}
+        special |= {"bos_token": before[0], "eos_token": after[0]}
+        write_config(folder, kind, max_length, special)
 
     return TokenizerFiles(functools.partial(find_byte_pairs, make), write, FILES)

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
@@ -16,11 +18,10 @@ from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     NAME,
     read_tokenizer_json,
     write_config,
-    write_wordpiece_json,
 )
 from tfnlp.text import WordPieceTokenizer
 from tfnlp.text.lines import shown, write_text
-from tfnlp.text.wordpiece import CONTINUATION
+from tfnlp.text.wordpiece import CLS, CONTINUATION, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
 
 _VOCABULARY = "vocab.txt"
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
@@ -118,17 +119,31 @@ class WordPieces(NamedTuple):
         return len(self.vocabulary)
 
 
-def wordpiece_files(kind: str) -> TokenizerFiles:
-    """Return the files of a WordPiece tokenizer, which transformers calls `kind`."""
-
-    def write(folder: str, tokenizer: Any, max_length: int) -> None:
-        tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
-        text = "".join(f"{token}\n" for token in tokens)
-        write_text(os.path.join(folder, _VOCABULARY), text)
-        write_wordpiece_json(folder, tokens, lowercase)
-        write_config(folder, kind, max_length, {"do_lower_case": lowercase})
-
-    return TokenizerFiles(find_wordpiece, write, (_VOCABULARY, NAME, CONFIG))
+def write_wordpiece(folder: str, tokenizer: Any, max_length: int) -> None:
+    """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`."""
+    tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
+    write_text(os.path.join(folder, _VOCABULARY), "".join(f"{token}\n" for token in tokens))
+    _write_json(folder, tokens, lowercase)
+    write_config(folder, "BertTokenizer", max_length, {"do_lower_case": lowercase})
 
 
-WORDPIECE = wordpiece_files("BertTokenizer")
+def _write_json(folder: str, tokens: list[str], lowercase: bool) -> None:
+    """Write the `tokenizer.json` of a BERT; none if the vocabulary lacks a special token."""
+    ids = {token: i for i, token in enumerate(tokens)}
+    if any(token not in ids for token in SPECIAL_TOKENS) or len(ids) != len(tokens):
+        return
+    model = models.WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARS)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}",
+        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
+        special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
+    )
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+WORDPIECE = TokenizerFiles(find_wordpiece, write_wordpiece, (_VOCABULARY, NAME, CONFIG))

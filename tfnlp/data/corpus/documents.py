@@ -289,9 +289,8 @@ def _tfds_text(source: str) -> tuple[Any, str, str]:
 
 def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
     builder, split, text = _tfds_text(source)
-    import tensorflow_datasets as tfds  # which is there
-
     find_documents = document_finder("prose" if layout == "auto" else layout, paragraphs)
+    tfds = needed("tensorflow_datasets", "tensorflow-datasets", "tfds", source)
     dataset = builder.as_dataset(
         split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
     )

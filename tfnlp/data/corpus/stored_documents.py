@@ -175,9 +175,11 @@ class StoredDocuments:
             yield document
 
 
-def stored_text(text: Any, layout: str, paragraphs: bool) -> StoredText | None:
+def stored_text(
+    text: Any, layout: str, paragraphs: bool, argument: str = "text"
+) -> StoredText | None:
     """Return the `StoredText` of paths, or None for small files and for Python objects."""
-    sources = paths_of(text, "text")
+    sources = paths_of(text, argument)
     if sources is None:
         return None
     stored = StoredText(sources, layout, paragraphs)

@@ -1,15 +1,34 @@
-"""Batches of the examples of a task, a pure function of (data, seed, step)."""
+"""Batches of the examples of a task, a pure function of (data, seed, step).
 
-from collections.abc import Iterator, Mapping, Sequence
+Each example is padded to the smallest of a few fixed lengths that it fits into, and shares its
+batch with others of that length. Every epoch of training has every example once; those that are
+left over when the batches of a length are full go to the next length, so that no batch but one of
+the longest has fewer examples than others: in a mean over few examples each would weigh more. That
+batch, and in an evaluation the last of each length, is filled up with some of its examples a second
+time, with weight 0: every batch has the same size and every loss and score is exact.
+
+Mixed batches are drawn from examples of all lengths. In a mean over the tokens of a batch, those of
+short examples weigh more where a batch has no others, and of few updates each sees one kind of
+example: taggers learn more from mixed batches. Their examples come sorted, the longest first, so
+that micro-batches are of similar length and need little padding (see `Objective.trimmed`).
+
+Batches by tokens have more examples where these are short: rows times length is about the same in
+all of them (Vaswani et al. 2017, section 5.1).
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.labelled.buckets import LengthBuckets
-from tfnlp.data.labelled.token_batches import token_batches
+from tfnlp.data.numbered import numbered_batches
 
 _WEIGHTS = ("weights", "soft_weights")  # 0 for repeated examples
+# A batch costs a CPU as much as 50 to 110 tokens do beside its own (BERT, 4 layers of 256): where
+# lengths fall evenly, batches with as much padding take the least time.
+_PADDING = 64
 
 
 def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> list[int]:
@@ -27,8 +46,51 @@ def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> l
     return sorted({size for size in rounded if size < longest} | {longest})
 
 
-class TaskBatches(LengthBuckets):
-    """Batches of examples of similar length, or mixed ones; see `LengthBuckets`.
+def token_batches(
+    sizes: Sequence[int], lengths: Sequence[int], tokens: int, full: bool = False
+) -> list[tuple[int, np.ndarray, int]]:
+    """Return every example once, in batches of `[B, T]` with `B <= max(1, tokens // T)`.
+
+    The longest come first. T is the smallest of `lengths` that fits the first example of a batch.
+    A batch ends before an example that would fit a smaller one, if padding to T then wastes more
+    than 64 tokens.
+
+    Args:
+        sizes: length of each example, int [N].
+        lengths: increasing; the last one fits all examples.
+        tokens: of a batch, padding included.
+        full: for programs that are compiled for each shape, and used again: `B = tokens // T`
+            whatever padding that takes, so that there are as many shapes as lengths; and the last
+            batch is filled up to the next power of two of rows (at most B) with its first example.
+
+    Returns:
+        for each batch (T, rows, real): the example in each of its rows, int [B], of which the
+        first `real` count.
+    """
+    sizes = np.asarray(sizes)
+    order, first, plan = np.argsort(-sizes, kind="stable"), 0, []
+    padded = np.asarray(lengths)[np.searchsorted(lengths, sizes[order])]
+    while first < len(order):
+        length = int(padded[first])
+        most = max(1, tokens // length)
+        if not full:
+            wasted = np.cumsum(length - padded[first : first + most])
+            most = max(1, int(np.searchsorted(wasted, _PADDING, side="right")))
+        rows = order[first : first + most]
+        real = len(rows)
+        if full:
+            wanted = min(most, 2 ** (real - 1).bit_length())
+            rows = np.append(rows, [rows[0]] * (wanted - real)).astype(rows.dtype)
+        plan.append((length, rows, real))
+        first += real
+    return plan
+
+
+class TaskBatches:
+    """Batches of a few fixed lengths, shuffled in each epoch with (seed, epoch).
+
+    Step n belongs to epoch `n // steps_per_epoch`. With one length the shapes of all batches are
+    static, which XLA needs.
 
     A batch is a dict with B = batch_size, T one of `lengths`; integers are int32, other numbers
     float32:
@@ -55,8 +117,9 @@ class TaskBatches(LengthBuckets):
             order of batches stay the same.
         seed: int in [0, 2^31).
         mixed: whether the batches of training have examples of all lengths, the longest first; T is
-            then the smallest of `lengths` that fits the longest.
-        batch_tokens: batches by tokens, see `LengthBuckets`.
+            then the smallest of `lengths` that fits the longest. Those of an evaluation never mix.
+        batch_tokens: B is then the largest multiple of `batch_size` with B T of at most so many
+            tokens, padding included, or `batch_size` where that has more; not with `mixed`.
 
     Raises:
         ValueError: an example longer than the last of `lengths`, a column with another number of
@@ -82,21 +145,45 @@ class TaskBatches(LengthBuckets):
             raise ValueError(
                 f"batch_tokens={batch_tokens} can't be given with pad_all=True, rows of one length"
             )
-        super().__init__(
-            f"tokens[{first!r}]",
-            sizes,
-            batch_size=batch_size,
-            lengths=lengths,
-            seed=seed,
-            mixed=mixed,
-            batch_tokens=batch_tokens,
-        )
+        self.batch_size, self.seed = batch_size, seed
+        self.lengths = [int(sizes.max())] if lengths is None else [int(n) for n in lengths]
+        if sizes.max() > self.lengths[-1]:
+            raise ValueError(
+                f"tokens[{first!r}][{int(sizes.argmax())}] has {sizes.max()} tokens, more than the "
+                f"last of lengths={self.lengths}; add a longer one or cut it"
+            )
+        bucket = np.searchsorted(self.lengths, sizes)  # the smallest length that fits
+        self._buckets = [
+            (length, np.flatnonzero(bucket == b))
+            for b, length in enumerate(self.lengths)
+            if (bucket == b).any()
+        ]
+        self._sizes, self.batch_tokens = sizes, batch_tokens
+        draw = self._draw_mixed if mixed else self._draw
+        self.plan = functools.lru_cache(maxsize=2)(draw)
+        self.steps_per_epoch = len(self.plan(0))  # of every epoch
         self.pad_all = pad_all
         self._starts = np.cumsum(sizes) - sizes
         # [total] or [C, total]: the examples of a column, one after the other
         self._tokens = {name: joined(name, column, sizes) for name, column in tokens.items()}
         self._fixed = {name: numbers(column) for name, column in fixed.items()}
         self._table = table
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        """Return the batch of a step, see the class."""
+        epoch, position = divmod(int(step), self.steps_per_epoch)
+        return self._gather(*self.plan(epoch)[position])
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Return an endless dataset whose element n equals `batch(first_step + n)`."""
+        return self._as_dataset(self.batch, tf.data.Dataset.range(first_step, tf.int64.max))
+
+    def evaluation_batches(self) -> tf.data.Dataset:
+        """Return every example once, the same batches at every call, short examples first."""
+        plan = self._cut([members for _, members in self._buckets])
+        return self._as_dataset(
+            lambda number: self._gather(*plan[int(number)]), tf.data.Dataset.range(len(plan))
+        )
 
     def by_tokens(self, full: bool = False) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         """Yield every example once, sorted by length, in batches of about the same size.
@@ -115,6 +202,53 @@ class TaskBatches(LengthBuckets):
         tokens = self.batch_size * lengths[-1]
         for length, rows, real in token_batches(self._sizes, lengths, tokens, full):
             yield self._gather(length, rows, real), rows[:real]
+
+    def _draw(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
+        """Return the batches of an epoch in their order, as arguments of `_gather`."""
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        left, buckets = np.zeros(0, np.int64), []
+        for number, (length, members) in enumerate(self._buckets, 1):
+            size = self._rows(length)
+            drawn = rng.permutation(np.concatenate([left, members]))
+            whole = len(drawn) if number == len(self._buckets) else len(drawn) // size * size
+            buckets.append(drawn[:whole])
+            left = drawn[whole:]
+        plan = self._cut(buckets)
+        return [plan[index] for index in rng.permutation(len(plan))]
+
+    def _draw_mixed(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
+        """Return what `_draw` does, of examples of all lengths; the longest of a batch first."""
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        order, size, plan = rng.permutation(len(self._sizes)), self.batch_size, []
+        for first in range(0, len(order), size):
+            drawn = order[first : first + size]
+            drawn = drawn[np.argsort(-self._sizes[drawn], kind="stable")]
+            fitting = np.searchsorted(self.lengths, self._sizes[drawn[0]])
+            rows = drawn[np.arange(size) % len(drawn)]
+            plan.append((self.lengths[fitting], rows, len(drawn)))
+        return plan
+
+    def _cut(self, buckets: Sequence[np.ndarray]) -> list[tuple[int, np.ndarray, int]]:
+        """Return the batches of each bucket: (length, examples [B], how many of them count)."""
+        plan = []
+        for (length, _), members in zip(self._buckets, buckets, strict=True):
+            size = self._rows(length)
+            for first in range(0, len(members), size):
+                rows = members[np.arange(first, first + size) % len(members)]
+                plan.append((length, rows, min(size, len(members) - first)))
+        return plan
+
+    def _rows(self, length: int) -> int:
+        """Return the rows of a batch of examples of this length."""
+        if self.batch_tokens is None:
+            return self.batch_size
+        return max(1, self.batch_tokens // (length * self.batch_size)) * self.batch_size
+
+    def _as_dataset(
+        self, function: Callable[[int], dict[str, np.ndarray]], numbers: tf.data.Dataset
+    ) -> tf.data.Dataset:
+        specs = self._specs(self.lengths[0] if len(self.lengths) == 1 else None)
+        return numbered_batches(numbers, function, specs)
 
     def _gather(self, length: int, rows: np.ndarray, real: int) -> dict[str, np.ndarray]:
         length = self.lengths[-1] if self.pad_all else length

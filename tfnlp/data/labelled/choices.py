@@ -1,9 +1,11 @@
 """Multiple choice: a text and several continuations, one of which is right; COPA, CODAH, tables."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 from xml.parsers import expat
 
 from tfnlp.data.labelled.examples import TaskExample, label_cell
+from tfnlp.data.labelled.forms import RowForm
 from tfnlp.data.labelled.rows import (
     BadRow,
     TaskData,
@@ -20,7 +22,6 @@ from tfnlp.data.labelled.tables import (
     Table,
     cell,
     find_columns,
-    read_table,
 )
 
 # The question of COPA as a conjunction between premise and answer.
@@ -34,52 +35,63 @@ _COLUMNS = tuple(
 )
 
 
-def choice_file(path: str, how: Reading) -> TaskData:
-    """Read COPA, CODAH, or a table if the file is JSON or CSV or `text` is given.
+class ChoiceRows(RowForm):
+    """A text, its choices, and the index of the right one.
 
     `.xml` is COPA (Roemmele et al. 2011). The question is appended to the premise as a conjunction,
-    "The runner wore shorts because"; answers are kept as they are, with capital letters. Any other
-    file is CODAH (Chen et al. 2019): category, text, answers, index of the right one, between tabs.
+    "The runner wore shorts because"; answers are kept as they are, with capital letters. `.csv` and
+    `.jsonl` are tables. Any other file is CODAH (Chen et al. 2019): category, text, answers, index
+    of the right one, between tabs; with `text` it is a table, too.
+
+    `text` is the column of the text and then those of the choices, or the one that lists them.
+    None: context, premise or question (a context's question goes with it) and choices, endings or
+    answers.
     """
-    kind = file_kind(path)
-    if kind == ".xml":
-        return gather(path, _copa_items(path), lambda item: _copa(*item, how.labelled), how.skip)
-    if kind in (*JSON_KINDS, PARQUET, ".csv") or how.text is not None:
-        return choice_table(read_table(path, how.columns), how)
 
-    def make(line: str) -> TaskExample:
-        fields = line.split("\t")
-        if len(fields) < 5:
-            raise BadRow(
-                "expected category, text, two or more answers and the index of the right one "
-                f"between tabs; got {line[:60]!r}"
+    expected: ClassVar[str] = "(text, [choice, ...], index)"
+    fields: ClassVar[tuple[str, ...]] = ("context", "choices", "label")
+    example: ClassVar[type] = TaskExample
+    has_class_names: ClassVar[bool] = False
+
+    def of_file(self, path: str, how: Reading) -> TaskData:
+        kind = file_kind(path)
+        if kind == ".xml":
+            items = _copa_items(path)
+            return gather(path, items, lambda item: _copa(*item, how.labelled), how.skip)
+        if kind in (*JSON_KINDS, PARQUET, ".csv") or how.text is not None:
+            return super().of_file(path, how)
+
+        def make(line: str) -> TaskExample:
+            fields = line.split("\t")
+            if len(fields) < 5:
+                raise BadRow(
+                    "expected category, text, two or more answers and the index of the right one "
+                    f"between tabs; got {line[:60]!r}"
+                )
+            _, asked, *choices, index = fields
+            return _choice(checked_text(asked, "its text").strip(), choices, index, how.labelled)
+
+        return gather(path, filled_lines(path), make, how.skip)
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        chosen, answer = find_columns(table, how, _COLUMNS)
+        if len(chosen) < 2:
+            raise ValueError(
+                f"text must name the column of the text and those of its choices; got {chosen!r}"
             )
-        _, asked, *choices, index = fields
-        return _choice(checked_text(asked, "its text").strip(), choices, index, how.labelled)
+        asks = how.text is None and chosen[0] != "question" and "question" in table.header
 
-    return gather(path, filled_lines(path), make, how.skip)
+        def make(row: dict | list) -> TaskExample:
+            texts = [checked_text(cell(row, chosen[0]), repr(chosen[0])).strip()]
+            if asks:  # a passage and a question about it
+                texts.append(checked_text(cell(row, "question"), "'question'").strip())
+            choices = [cell(row, column) for column in chosen[1:]]
+            if len(choices) == 1:
+                choices = choices[0]
+            index = label_cell(row, answer, how.labelled)
+            return _choice(" ".join(texts), choices, index, how.labelled)
 
-
-def choice_table(table: Table, how: Reading) -> TaskData:
-    """Return the examples of a table, see `read_task`."""
-    chosen, answer = find_columns(table, how, _COLUMNS)
-    if len(chosen) < 2:
-        raise ValueError(
-            f"text must name the column of the text and those of its choices; got {chosen!r}"
-        )
-    asks = how.text is None and chosen[0] != "question" and "question" in table.header
-
-    def make(row: dict | list) -> TaskExample:
-        texts = [checked_text(cell(row, chosen[0]), repr(chosen[0])).strip()]
-        if asks:  # a passage and a question about it
-            texts.append(checked_text(cell(row, "question"), "'question'").strip())
-        choices = [cell(row, column) for column in chosen[1:]]
-        if len(choices) == 1:
-            choices = choices[0]
-        index = label_cell(row, answer, how.labelled)
-        return _choice(" ".join(texts), choices, index, how.labelled)
-
-    return gather(table.source, table.rows, make, how.skip)
+        return gather(table.source, table.rows, make, how.skip)
 
 
 def _choice(text: str, choices: object, index: object, labelled: bool) -> TaskExample:

@@ -1,14 +1,36 @@
-"""Examples of fine-tuning tasks, and the files of those with one text or two.
+"""Texts, or pairs of texts, with a class or a score.
 
-In all formats a row that can't be read is an error with its file and line: without the row, the
-task would be scored on other data. `tfnlp.data.read_task` can leave such rows out and list them.
+In all forms a row that can't be read is an error with its file and line: without the row, the task
+would be scored on other data. `RowForm.read` can leave such rows out and list them.
 """
 
+import abc
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from tfnlp.data.labelled.rows import BadRow, LeftOut, TaskData, checked_text, filled_lines, gather
-from tfnlp.data.labelled.tables import Column, Reading, Table, cell, find_columns, given_cell
+from tfnlp.data.labelled.forms import RowForm
+from tfnlp.data.labelled.rows import (
+    BadRow,
+    LeftOut,
+    TaskData,
+    checked_text,
+    file_kind,
+    filled_lines,
+    gather,
+)
+from tfnlp.data.labelled.tables import (
+    TABLES,
+    Column,
+    Reading,
+    Table,
+    cell,
+    find_columns,
+    given_cell,
+)
+
+_MANY_LABELS = 20  # with fewer, a file of few examples is meant so
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +49,96 @@ class TaskExample:
     choices: tuple[str, ...] = ()
 
 
-def table_examples(task: str, table: Table, how: Reading) -> TaskData:
-    """Return the examples of a table, see `read_task`."""
-    chosen, answer = find_columns(table, how)
-    if len(chosen) > 2:
-        raise ValueError(f"text must name one or two columns; got {chosen!r}")
+class TextRows(RowForm):
+    """A text or two, and what is to be predicted of them."""
 
-    def make(row: dict | list) -> TaskExample:
-        texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
-        found = label_cell(row, answer, how.labelled)
-        if isinstance(found, str) and found in how.drop:
-            if how.labelled:
-                raise LeftOut(f"its label {found!r} is one to leave out")
-            found = None
-        if found is not None:
-            found = _score(found) if task == "similarity" else _class_name(found)
-        return TaskExample(tuple(value.strip() for value in texts), found)
+    fields: ClassVar[tuple[str, ...]] = ("text_a", "text_b", "label")
+    example: ClassVar[type] = TaskExample
 
-    return gather(table.source, table.rows, make, how.skip)
+    def names_of(self, row: list[Any], labelled: bool) -> Sequence[str]:
+        if len(row) == 1 and not labelled:
+            return ("text",)
+        if len(row) == 2 and (labelled or not isinstance(row[1], str)):
+            return ("text", self.fields[-1])
+        return super().names_of(row, labelled)
 
 
-def labelled_lines(path: str, skip: bool, labelled: bool) -> TaskData:
+class OneLabelRows(TextRows):
+    """A text or two, and one label."""
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        chosen, answer = find_columns(table, how)
+        if len(chosen) > 2:
+            raise ValueError(f"text must name one or two columns; got {chosen!r}")
+
+        def make(row: dict | list) -> TaskExample:
+            texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
+            found = label_cell(row, answer, how.labelled)
+            if isinstance(found, str) and found in how.drop:
+                if how.labelled:
+                    raise LeftOut(f"its label {found!r} is one to leave out")
+                found = None
+            if found is not None:
+                found = self.label_of(found)
+            return TaskExample(tuple(value.strip() for value in texts), found)
+
+        return gather(table.source, table.rows, make, how.skip)
+
+    @abc.abstractmethod
+    def label_of(self, found: object) -> object:
+        """Return the label that a field holds; raise `BadRow` if it holds none."""
+
+
+class ClassRows(OneLabelRows):
+    """A text or two, and the name of a class.
+
+    `.tsv`, `.csv` and `.jsonl` are tables. All other files have lines `label text` (without labels
+    lines `text`, unless `label=0` says that the label comes first); with `text` they are tables
+    with tabs.
+    """
+
+    expected: ClassVar[str] = "(text, class) or (text_a, text_b, class)"
+
+    def of_file(self, path: str, how: Reading) -> TaskData:
+        if how.text is not None or file_kind(path) in TABLES:
+            return super().of_file(path, how)
+        if how.label not in (None, 0, "0"):
+            raise ValueError(
+                f"{path}: without text, its lines are label and text, so label can only be 0; "
+                f"got {how.label!r}"
+            )
+        return _labelled_lines(path, how.skip, how.labelled or how.label is not None)
+
+    def label_of(self, found: object) -> str:
+        if not isinstance(found, (str, int, float)):
+            raise BadRow(f"its label must be a name; got {found!r:.60}")
+        return checked_text(str(found), "its label")
+
+    def doubt(self, examples: Sequence[Any]) -> str:
+        names, count = {str(e.label) for e in examples}, len(examples)
+        if len(names) <= max(_MANY_LABELS, count / 2):
+            return ""
+        many = f"{len(names):,} different labels of {count:,} examples"
+        return f"{many}; is the label in the right column?"
+
+
+class ScoreRows(OneLabelRows):
+    """Two texts, or one, and a number: `.csv`, `.jsonl`, and all other files with tabs."""
+
+    expected: ClassVar[str] = "(text_a, text_b, number)"
+    has_class_names: ClassVar[bool] = False
+
+    def label_of(self, found: object) -> float:
+        try:
+            score = math.nan if isinstance(found, bool) else float(found)
+        except (TypeError, ValueError, OverflowError):
+            score = math.nan
+        if not math.isfinite(score):
+            raise BadRow(f"the score must be a number; got {found!r:.60}")
+        return score
+
+
+def _labelled_lines(path: str, skip: bool, labelled: bool) -> TaskData:
     """Return the examples of lines `label text`; with `labelled=False`, of lines that are texts."""
 
     def make(line: str) -> TaskExample:
@@ -76,19 +167,3 @@ def label_cell(row: dict | list, column: Column | None, labelled: bool) -> objec
             raise BadRow("its label is empty")
         return None
     return found
-
-
-def _class_name(found: object) -> str:
-    if not isinstance(found, (str, int, float)):
-        raise BadRow(f"its label must be a name; got {found!r:.60}")
-    return checked_text(str(found), "its label")
-
-
-def _score(found: object) -> float:
-    try:
-        score = math.nan if isinstance(found, bool) else float(found)
-    except (TypeError, ValueError, OverflowError):
-        score = math.nan
-    if not math.isfinite(score):
-        raise BadRow(f"the score must be a number; got {found!r:.60}")
-    return score

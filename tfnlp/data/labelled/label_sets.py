@@ -2,9 +2,9 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.examples import TaskExample, TextRows
 from tfnlp.data.labelled.rows import (
     BadRow,
     LeftOut,
@@ -25,7 +25,6 @@ from tfnlp.data.labelled.tables import (
     cell,
     find_columns,
     given_cell,
-    read_table,
 )
 
 SEPARATORS = ("|", ";", ",")
@@ -38,57 +37,66 @@ _UNKNOWN = (-1, "-1", "-1.0")
 _Labels = Callable[[dict | list], tuple[str, ...] | None]
 
 
-def label_set_file(path: str, how: Reading) -> TaskData:
-    """Return the examples of a table, or of lines `__label__A __label__B text` (fastText)."""
-    if not how.columns and file_kind(path) not in TABLES:
-        return _lines(path, how.skip, how.labelled)
-    return label_set_table(read_table(path, how.columns), how)
+class LabelSetRows(TextRows):
+    """A text or two, and any number of labels.
 
+    `.tsv`, `.csv` and `.jsonl` are tables. All other files have lines `__label__A __label__B text`,
+    as for fastText; with `text` or `label` they are tables, too.
 
-def label_set_table(table: Table, how: Reading) -> TaskData:
-    """Return the examples of a table, see `read_task`.
-
-    Its label is one column with a list or with names between separators, or several of 0 and 1.
-    None: the first of `SET_COLUMNS` that the table has, else all with 0 and 1 alone.
+    `label` is one column, with a list or with names between separators, or several of 0 and 1.
+    None: the first of labels, label, gold_label, score and similarity, else all columns that hold
+    0 and 1 alone.
     """
-    label, labelled, header = how.label, how.labelled, table.header
-    several = isinstance(label, list)
-    given = None if several else label
-    one = dataclasses.replace(how, label=given, labelled=labelled and given is not None)
-    chosen, column = find_columns(table, one, TEXTS, labels=())
-    if len(chosen) > 2:
-        raise ValueError(f"text must name one or two columns; got {chosen!r}")
-    found, rows = {}, list(table.rows)
-    if several:
-        bits = [int(c) for c in label] if header is None else [str(c) for c in label]
-    else:
-        bits = []
-        if column is None and header is not None:
-            column = next((name for name in SET_COLUMNS if name in header), None)
-        if column is None:
-            bits = _bit_columns(rows, header or [], chosen)
-    if not labelled and header is not None and not set(bits) <= set(header):
-        bits = []
-    if bits:
-        labels, found = _of_bits(bits, labelled), {"label_columns": [str(c) for c in bits]}
-    elif column is not None:
-        separator = how.separator or _separator(rows, column)
-        labels, found = _of_column(column, separator, labelled), {"separator": separator}
-    elif labelled:
-        wanted = ", ".join(SET_COLUMNS)
-        raise ValueError(
-            f"{table.source}: no column of labels ({wanted}) and none of 0 and 1 alone; its "
-            f"columns are {', '.join(map(repr, header or []))}; choose with label or label_columns"
-        )
-    else:
-        labels = _of_bits([], labelled)  # which are not known
 
-    def make(row: dict | list) -> TaskExample:
-        texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
-        return TaskExample(tuple(value.strip() for value in texts), labels(row))
+    expected: ClassVar[str] = "(text, [label, ...]) or (text_a, text_b, [label, ...])"
+    fields: ClassVar[tuple[str, ...]] = ("text_a", "text_b", "labels")
+    has_several_columns: ClassVar[bool] = True
 
-    data = gather(table.source, rows, make, how.skip)
-    return TaskData(data.examples, data.skipped, labels_as=found)
+    def of_file(self, path: str, how: Reading) -> TaskData:
+        if not how.columns and file_kind(path) not in TABLES:
+            return _lines(path, how.skip, how.labelled)
+        return super().of_file(path, how)
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        label, labelled, header = how.label, how.labelled, table.header
+        several = isinstance(label, list)
+        given = None if several else label
+        one = dataclasses.replace(how, label=given, labelled=labelled and given is not None)
+        chosen, column = find_columns(table, one, TEXTS, labels=())
+        if len(chosen) > 2:
+            raise ValueError(f"text must name one or two columns; got {chosen!r}")
+        found, rows = {}, list(table.rows)
+        if several:
+            bits = [int(c) for c in label] if header is None else [str(c) for c in label]
+        else:
+            bits = []
+            if column is None and header is not None:
+                column = next((name for name in SET_COLUMNS if name in header), None)
+            if column is None:
+                bits = _bit_columns(rows, header or [], chosen)
+        if not labelled and header is not None and not set(bits) <= set(header):
+            bits = []
+        if bits:
+            labels, found = _of_bits(bits, labelled), {"label_columns": [str(c) for c in bits]}
+        elif column is not None:
+            separator = how.separator or _separator(rows, column)
+            labels, found = _of_column(column, separator, labelled), {"separator": separator}
+        elif labelled:
+            wanted = ", ".join(SET_COLUMNS)
+            raise ValueError(
+                f"{table.source}: no column of labels ({wanted}) and none of 0 and 1 alone; its "
+                f"columns are {', '.join(map(repr, header or []))}; choose with label or "
+                "label_columns"
+            )
+        else:
+            labels = _of_bits([], labelled)  # which are not known
+
+        def make(row: dict | list) -> TaskExample:
+            texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
+            return TaskExample(tuple(value.strip() for value in texts), labels(row))
+
+        data = gather(table.source, rows, make, how.skip)
+        return TaskData(data.examples, data.skipped, labels_as=found)
 
 
 def _of_bits(columns: list[Column], labelled: bool) -> _Labels:

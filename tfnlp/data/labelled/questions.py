@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
+from tfnlp.data.labelled.forms import RowForm
 from tfnlp.data.labelled.rows import (
     BadRow,
     TaskData,
@@ -13,7 +15,7 @@ from tfnlp.data.labelled.rows import (
     json_rows,
     parse_json,
 )
-from tfnlp.data.labelled.tables import PARQUET, Reading, Row, read_table
+from tfnlp.data.labelled.tables import PARQUET, Reading, Row, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +36,45 @@ class Question:
     answers: tuple[tuple[str, int], ...] = ()
 
 
-def question_file(path: str, how: Reading) -> TaskData:
-    """Read the questions of a `.parquet` or JSON file, also with an object a line, in its order.
+class QuestionRows(RowForm):
+    """A question, the passage to answer it from, and its answers.
 
-    It is SQuAD's (Rajpurkar et al. 2016, 2018), or has an object for each question: `question`,
-    `context` and `answers`, a list of objects or an object of lists; `id` may be missing.
+    All files but `.parquet` are JSON: that of SQuAD 1.1 or 2.0 (Rajpurkar et al. 2016, 2018), or an
+    object for each question, also one a line: `question`, `context` and `answers`, a list of
+    `{"text": ..., "answer_start": ...}` or an object of two such lists; an empty one says that the
+    context has no answer. Of a question without an `id` it is the number of its row.
     """
-    if file_kind(path) == PARQUET:
-        return questions(path, _flat_rows(read_table(path).rows), how, may_lack=True)
-    content = parse_json("\n".join(file_lines(path)))
-    if isinstance(content, dict) and _is_squad(content.get("data")):
-        second = str(content.get("version", "")).lower().startswith(("v2", "2"))
-        return questions(path, _rows(content["data"]), how, second)
-    rows = list(json_rows(path))
-    if any(isinstance(row, dict) and "context" in row for _, row in rows):
-        return questions(path, _flat_rows(rows), how, may_lack=True)
-    if isinstance(content, BadRow):
-        raise ValueError(f"{path}, {content.where or 'line 1'}: {content}")
-    raise ValueError(
-        f'{path}: expected SQuAD\'s form, an object with a list "data", or objects with '
-        '"question", "context" and "answers"'
-    )
+
+    expected: ClassVar[str] = "(question, context, answers)"
+    fields: ClassVar[tuple[str, ...]] = ("question", "context", "answers")
+    example: ClassVar[type] = Question
+    label: ClassVar[str] = "answers"
+    has_class_names: ClassVar[bool] = False
+
+    def checked(self, how: Reading) -> Reading:
+        if how.text is not None or how.label is not None:
+            raise ValueError("questions are read in SQuAD's form, which has no columns to choose")
+        return super().checked(how)
+
+    def of_file(self, path: str, how: Reading) -> TaskData:
+        if file_kind(path) == PARQUET:
+            return super().of_file(path, how)
+        content = parse_json("\n".join(file_lines(path)))
+        if isinstance(content, dict) and _is_squad(content.get("data")):
+            second = str(content.get("version", "")).lower().startswith(("v2", "2"))
+            return _questions(path, _rows(content["data"]), how, second)
+        rows = list(json_rows(path))
+        if any(isinstance(row, dict) and "context" in row for _, row in rows):
+            return self.of_table(Table(path, None, rows), how)
+        if isinstance(content, BadRow):
+            raise ValueError(f"{path}, {content.where or 'line 1'}: {content}")
+        raise ValueError(
+            f'{path}: expected SQuAD\'s form, an object with a list "data", or objects with '
+            '"question", "context" and "answers"'
+        )
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        return _questions(table.source, _flat_rows(table.rows), how, may_lack=True)
 
 
 def _is_squad(data: object) -> bool:
@@ -67,7 +87,7 @@ def _flat_rows(rows: Iterable[Row]) -> Iterator[tuple[str, dict | BadRow]]:
     for number, (where, row) in enumerate(rows):
         if isinstance(row, dict):
             try:
-                row = flat_question(row)
+                row = _flat(row)
             except BadRow as error:
                 row = error
             else:
@@ -75,7 +95,7 @@ def _flat_rows(rows: Iterable[Row]) -> Iterator[tuple[str, dict | BadRow]]:
         yield where, row
 
 
-def questions(source: str, rows: Iterable[Row], how: Reading, may_lack: bool = False) -> TaskData:
+def _questions(source: str, rows: Iterable[Row], how: Reading, may_lack: bool = False) -> TaskData:
     """Return the questions of rows `{"id", "question", "context", "answers", "is_impossible"}`.
 
     `answers` is a list of `{"text", "answer_start"}`. With `may_lack`, an empty list without
@@ -151,7 +171,7 @@ def _answers(
     return tuple(found)
 
 
-def flat_question(row: dict) -> dict:
+def _flat(row: dict) -> dict:
     """Return a question's row with `answers` as a list of dicts, as SQuAD has them."""
     answers = row.get("answers")
     if isinstance(answers, dict):  # of lists

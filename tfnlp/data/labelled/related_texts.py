@@ -10,8 +10,10 @@ import dataclasses
 import math
 import os
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from tfnlp.data.labelled.examples import TaskExample, label_cell
+from tfnlp.data.labelled.forms import Record, RowForm
 from tfnlp.data.labelled.rows import (
     BadRow,
     LeftOut,
@@ -29,7 +31,6 @@ from tfnlp.data.labelled.tables import (
     Table,
     cell,
     find_columns,
-    read_table,
 )
 
 COLUMNS = (
@@ -44,48 +45,66 @@ COLUMNS = (
 RELATIONS = ("entailment", "neutral", "contradiction")
 
 
-def related_file(path: str, how: Reading) -> TaskData:
-    """Return the examples of a table, or of a text file with a text a line; see `read_task`."""
-    if not how.columns and file_kind(path) not in TABLES:
+class RelatedRows(RowForm):
+    """Texts that belong together, with or without a number or a class of the first two.
+
+    `.tsv`, `.csv` and `.jsonl` are tables. All other files have a text a line; with `text` or
+    `label` they are tables with tabs. `text` is any number of columns, the first two a pair,
+    further ones hard negatives; None: also anchor or query, positive and negative, question and
+    context.
+    """
+
+    expected: ClassVar[str] = (
+        "a text, (text, its match, further texts ...) or (text, text, number or class)"
+    )
+    fields: ClassVar[tuple[str, ...]] = ("text_a", "text_b", "label")
+    example: ClassVar[type] = TaskExample
+    label: ClassVar[str] = ""  # there need be none
+
+    def is_file(self, first: object, labelled: bool) -> bool:
+        return super().is_file(first, labelled) and not _is_text(first)
+
+    def fields_of(self, row: object, labelled: bool) -> Record:
+        return [row] if isinstance(row, str) else super().fields_of(row, labelled)
+
+    def names_of(self, row: list[Any], labelled: bool) -> Sequence[str]:
+        """Return names for texts, and for a label if the last field is no text."""
+        last = row[-1] if row else None
+        has_label = len(row) > 1 and (
+            isinstance(last, int | float) or (len(row) == 3 and last in RELATIONS)
+        )
+        texts = [f"text_{n}" for n in range(len(row) - has_label)]
+        return [*texts, *(["label"] if has_label else [])]
+
+    def of_file(self, path: str, how: Reading) -> TaskData:
+        if how.columns or file_kind(path) in TABLES:
+            return super().of_file(path, how)
 
         def make(line: str) -> TaskExample:
             return TaskExample((checked_text(line, "its text").strip(),), None)
 
         return gather(path, filled_lines(path), make, how.skip)
-    return related_table(read_table(path, how.columns), how)
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        header, label = table.header or (), how.label
+        numbered = tuple(name for name in header if str(name).startswith("text_"))
+        defaults = (*COLUMNS, *([numbered] if numbered else []))
+        if label is None:
+            label = next((name for name in LABEL_COLUMNS if name in header), None)
+        how = dataclasses.replace(how, label=label, labelled=how.label is not None)
+        chosen, answer = find_columns(table, how, defaults, labels=())
+
+        def make(row: dict | list) -> TaskExample:
+            texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
+            found = label_cell(row, answer, labelled=answer is not None)
+            if isinstance(found, str) and found in how.drop:
+                raise LeftOut(f"its label {found!r} is one to leave out")
+            return TaskExample(tuple(value.strip() for value in texts), _label(found))
+
+        return gather(table.source, table.rows, make, how.skip)
 
 
-def related_table(table: Table, how: Reading) -> TaskData:
-    """Return the examples of rows: any number of texts, and a label if there is a column of it."""
-    header, label = table.header or (), how.label
-    numbered = tuple(name for name in header if str(name).startswith("text_"))
-    defaults = (*COLUMNS, *([numbered] if numbered else []))
-    if label is None:
-        label = next((name for name in LABEL_COLUMNS if name in header), None)
-    how = dataclasses.replace(how, label=label, labelled=how.label is not None)
-    chosen, answer = find_columns(table, how, defaults, labels=())
-
-    def make(row: dict | list) -> TaskExample:
-        texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
-        found = label_cell(row, answer, labelled=answer is not None)
-        if isinstance(found, str) and found in how.drop:
-            raise LeftOut(f"its label {found!r} is one to leave out")
-        return TaskExample(tuple(value.strip() for value in texts), _label(found))
-
-    return gather(table.source, table.rows, make, how.skip)
-
-
-def fields_of(row: Sequence[object]) -> list[str]:
-    """Return names for the fields of a tuple: texts, and a label if the last one is no text."""
-    last = row[-1] if row else None
-    labelled = len(row) > 1 and (
-        isinstance(last, int | float) or (len(row) == 3 and last in RELATIONS)
-    )
-    texts = [f"text_{n}" for n in range(len(row) - labelled)]
-    return [*texts, *(["label"] if labelled else [])]
-
-
-def is_text(row: object) -> bool:
+def _is_text(row: object) -> bool:
     """Return whether a string is a text, not the name or pattern of a file."""
     if not isinstance(row, str) or row.startswith("tfds:"):
         return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tfnlp.data.labelled.rows import BadRow, TaskData, file_kind, gather
 from tfnlp.data.labelled.tables import Reading, Table, cell
@@ -9,6 +10,7 @@ from tfnlp.data.labelled.tag_schemes import OUTSIDE
 from tfnlp.data.labelled.tagged_sentences import (
     Lines,
     TaggedSentence,
+    WordRows,
     conllu_sentences,
     conllu_words,
     tag_columns,
@@ -26,24 +28,55 @@ class RoleSentence(TaggedSentence):
     predicate: int
 
 
-def role_file(path: str, how: Reading) -> TaskData:
-    """Read the `RoleSentence`s of a CoNLL-U file with predicates, one for each predicate.
+class RoleRows(WordRows):
+    """Words, the number of the predicate among them from 0, and the role of each for it.
 
-    After the ten columns of CoNLL-U follow the sense of a word that is a predicate, else "_", and
-    for each predicate of the sentence, in order, a column of roles, "_" for none (Universal
-    Propositions 1.0).
+    `.jsonl` has `words`, `predicate` and `tags`. In `.conllu`, after the ten columns of CoNLL-U,
+    follow the sense of a word that is a predicate, else "_", and for each predicate of the
+    sentence, in order, a column of roles, "_" for none (Universal Propositions 1.0); it gives an
+    example for each predicate.
     """
-    if file_kind(path) != ".conllu":
-        raise ValueError(
-            f"{path}: roles are read from .conllu with a column of predicates, or .jsonl with "
-            "words, predicate and tags"
-        )
-    if how.columns:
-        raise ValueError(
-            f"{path}: the columns of CoNLL-U with roles are fixed; leave text and label out"
-        )
-    rows = (r for where, lines in conllu_sentences(path) for r in _rows(where, lines, how.labelled))
-    return gather(path, rows, lambda example: example, how.skip)
+
+    expected: ClassVar[str] = "([word, ...], number of the predicate, [role, ...])"
+    fields: ClassVar[tuple[str, ...]] = ("words", "predicate", "tags")
+    example: ClassVar[type] = RoleSentence
+
+    def of_lines(self, path: str, how: Reading) -> TaskData:
+        if file_kind(path) != ".conllu":
+            raise ValueError(
+                f"{path}: roles are read from .conllu with a column of predicates, or .jsonl with "
+                "words, predicate and tags"
+            )
+        if how.columns:
+            raise ValueError(
+                f"{path}: the columns of CoNLL-U with roles are fixed; leave text and label out"
+            )
+        sentences = conllu_sentences(path)
+        rows = (r for where, lines in sentences for r in _rows(where, lines, how.labelled))
+        return gather(path, rows, lambda example: example, how.skip)
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        words, answer = tag_columns(table, how)
+        if table.header is not None and PREDICATE not in table.header:
+            raise ValueError(
+                f"{table.source}: no column {PREDICATE!r}, the number of the predicate among the "
+                "words, from 0"
+            )
+
+        def make(row: dict | list) -> RoleSentence:
+            if isinstance(row, dict) and isinstance(row.get(words), str) and not how.labelled:
+                row = {**row, words: row[words].split()}
+            found = tagged_words(row, words, answer, how.labelled)
+            place = cell(row, PREDICATE)
+            if isinstance(place, bool) or not isinstance(place, int):
+                raise BadRow(
+                    f"{PREDICATE!r} must be the number of a word, from 0; got {place!r:.60}"
+                )
+            if not 0 <= place < len(found.words):
+                raise BadRow(f"{PREDICATE!r} is {place}; the words are 0 to {len(found.words) - 1}")
+            return RoleSentence(found.words, found.tags, place)
+
+        return gather(table.source, table.rows, make, how.skip)
 
 
 def _rows(where: str, lines: Lines, labelled: bool) -> Iterator[tuple[str, RoleSentence | BadRow]]:
@@ -76,26 +109,3 @@ def _filled(fields: list[str]) -> list[str]:
     while count > _SENSE + 1 and not fields[count - 1]:
         count -= 1
     return [*fields[:_SENSE], *[field or "_" for field in fields[_SENSE:count]]]
-
-
-def role_table(table: Table, how: Reading) -> TaskData:
-    """Return the sentences of a table with words, the number of the predicate from 0, and roles."""
-    words, answer = tag_columns(table, how)
-    if table.header is not None and PREDICATE not in table.header:
-        raise ValueError(
-            f"{table.source}: no column {PREDICATE!r}, the number of the predicate among the "
-            "words, from 0"
-        )
-
-    def make(row: dict | list) -> RoleSentence:
-        if isinstance(row, dict) and isinstance(row.get(words), str) and not how.labelled:
-            row = {**row, words: row[words].split()}
-        found = tagged_words(row, words, answer, how.labelled)
-        place = cell(row, PREDICATE)
-        if isinstance(place, bool) or not isinstance(place, int):
-            raise BadRow(f"{PREDICATE!r} must be the number of a word, from 0; got {place!r:.60}")
-        if not 0 <= place < len(found.words):
-            raise BadRow(f"{PREDICATE!r} is {place}; the words are 0 to {len(found.words) - 1}")
-        return RoleSentence(found.words, found.tags, place)
-
-    return gather(table.source, table.rows, make, how.skip)

@@ -1,11 +1,16 @@
-"""Tables in `.tsv`, `.csv`, `.jsonl` and `.parquet` files, and the columns that a task reads."""
+"""Tables in files and TFDS data sets, and the columns that a task reads.
 
+Files are `.tsv`, `.csv`, `.jsonl` and `.parquet`.
+"""
+
+import contextlib
 import csv
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tfnlp.data.labelled.parquet_files import parquet_table
+from tfnlp.data.corpus.documents import open_tfds
 from tfnlp.data.labelled.rows import (
     BadRow,
     file_kind,
@@ -14,6 +19,7 @@ from tfnlp.data.labelled.rows import (
     json_rows,
     no_examples,
 )
+from tfnlp.extras import needed
 
 # The default columns: the first of these that a table has.
 TEXT_COLUMNS = (
@@ -36,7 +42,7 @@ Row = tuple[str, dict | list | BadRow]  # its place, and its fields by name or b
 
 @dataclass(frozen=True)
 class Reading:
-    """How the rows of a task are read: arguments of `read_task`, `text` as a list."""
+    """How the rows of a task are read: arguments of `RowForm.read`, `text` as a list."""
 
     text: list[Column] | None = None
     label: Column | list[Column] | None = None
@@ -94,7 +100,10 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
     """
     kind = file_kind(path)
     if kind == PARQUET:
-        return Table(path, *parquet_table(path))
+        with open_parquet(path) as file:
+            rows = [row for batch in file.iter_batches() for row in batch.to_pylist()]
+            places = (f"row {number}" for number in range(1, len(rows) + 1))
+            return Table(path, list(file.schema_arrow.names), zip(places, rows, strict=True))
     if kind in JSON_KINDS:
         rows = list(json_rows(path))
         header = next((list(row) for _, row in rows if isinstance(row, dict)), None)
@@ -120,6 +129,69 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
         raise ValueError(f"{path}, {where}: {header}")
     header = [name.strip() for name in header]
     return Table(path, header, _by_name(header, rows))
+
+
+@contextlib.contextmanager
+def open_parquet(path: str | os.PathLike) -> Iterator[Any]:
+    """Open a `pyarrow.parquet.ParquetFile`."""
+    parquet = needed("pyarrow.parquet", "pyarrow", None, os.fspath(path))
+    pyarrow = needed("pyarrow", "pyarrow", None, os.fspath(path))
+    path = os.path.expanduser(os.fspath(path))
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no such file: {path}")
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield file
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error
+
+
+def tfds_table(source: str, class_names: bool = True) -> Table:
+    """Return a prepared TFDS data set as a table of its features, of plain values.
+
+    Classes are names (None for -1, an unknown class), or numbers if `class_names` is False.
+    """
+    builder, split = open_tfds(source)
+    features = builder.info.features
+
+    def rows() -> Iterator[Row]:
+        dataset = builder.as_dataset(split=split, shuffle_files=False)
+        for number, example in enumerate(dataset.as_numpy_iterator()):
+            try:
+                row = {key: _plain(features[key], example[key], class_names) for key in features}
+            except UnicodeDecodeError:
+                row = BadRow("is not UTF-8 text")
+            yield f"example {number}", row
+
+    return Table(source, list(features), rows())
+
+
+def _plain(feature: Any, value: Any, class_names: bool) -> Any:
+    """Return a feature's value as str, int, float, bool, list or dict."""
+    import tensorflow_datasets as tfds
+
+    if isinstance(feature, tfds.features.ClassLabel):
+        number = int(value)
+        if not class_names:
+            return number
+        return feature.int2str(number) if number >= 0 else None
+    inner = getattr(feature, "feature", None)  # of a sequence
+    if isinstance(inner, tfds.features.FeaturesDict):  # a dict of lists, to a list of dicts
+        lists = {key: _values(inner[key], value[key], class_names) for key in inner}
+        return [dict(zip(lists, entry, strict=True)) for entry in zip(*lists.values(), strict=True)]
+    if inner is not None:
+        return _values(inner, value, class_names)
+    if isinstance(feature, tfds.features.FeaturesDict):
+        return {key: _plain(feature[key], value[key], class_names) for key in feature}
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if getattr(value, "shape", None) == ():
+        return value.item()
+    return value
+
+
+def _values(feature: Any, values: Iterable, class_names: bool) -> list:
+    return [_plain(feature, value, class_names) for value in values]
 
 
 def find_columns(

@@ -1,10 +1,13 @@
-"""Sentences with a tag for each word, from files of CoNLL columns, CoNLL-U and JSON."""
+"""Sentences with a tag for each word, from files of CoNLL columns, CoNLL-U, JSON and spans."""
 
+import abc
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from tfnlp.data.labelled.forms import Record, RowForm
 from tfnlp.data.labelled.rows import (
     BadRow,
     TaskData,
@@ -13,11 +16,24 @@ from tfnlp.data.labelled.rows import (
     file_lines,
     gather,
 )
-from tfnlp.data.labelled.tables import Column, Reading, Table, cell, find_columns
-from tfnlp.data.labelled.tag_schemes import scheme_of
+from tfnlp.data.labelled.tables import (
+    JSON_KINDS,
+    PARQUET,
+    Column,
+    Reading,
+    Table,
+    cell,
+    find_columns,
+)
+from tfnlp.data.labelled.tag_schemes import bio_of_spans, read_as_bio, scheme_of
 
 WORD_COLUMNS = (("words",), ("tokens",))
 TAG_COLUMNS = ("tags", "labels", "ner_tags")
+_SPAN_COLUMNS = ("spans", "entities")
+_OF_TEXT = ("label", "labels")  # further names of the spans of a text
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+Span = tuple[int, int, str]
 
 _CONLLU_TAGS = {"upos": 3, "xpos": 4}  # of the ten columns
 _CONLLU_ID = re.compile(r"(?P<word>\d+)|\d+-\d+|\d+\.\d+")
@@ -34,33 +50,77 @@ class TaggedSentence:
     tags: tuple[str, ...] | None
 
 
-def tagged_file(path: str, how: Reading) -> TaskData:
-    """Read the `TaggedSentence`s of a file of columns, see `read_task`.
+class WordRows(RowForm):
+    """Words with a tag for each. Tags of entities are read as BIO, see `read_as_bio`.
 
-    A bad line spoils its sentence. Lines that begin with "#" and are no words are comments.
-    The words of CoNLL-U are the syntactic words: multiword tokens (`1-2`) and empty nodes (`1.1`)
-    are skipped, see universaldependencies.org/format.html.
+    Tags that are all "O", "B-..." or "I-..." mark entities: IOB1 is read as BIO, and so are BIOES,
+    BILOU and other schemes with E, L, S, U, M or W in place of B or I.
     """
-    text, label = how.text, how.label
-    if file_kind(path) == ".conllu":
-        if text is not None:
-            raise ValueError(f"{path}: the words of CoNLL-U are its column FORM; leave text out")
-        return _conllu_file(path, "upos" if label is None else label, how)
-    if text is not None and len(text) != 1:
-        raise ValueError(f"{path}: text must be one column, that of the words; got {text!r}")
-    word = 0 if text is None else _number(path, "text", text[0])
-    tag = None if label is None else _number(path, "label", label)
-    return _columns_file(path, word, tag, how)
+
+    label: ClassVar[str] = "tags"
+
+    def of_file(self, path: str, how: Reading) -> TaskData:
+        if file_kind(path) in (*JSON_KINDS, PARQUET):
+            return super().of_file(path, how)
+        return self.of_lines(path, how)
+
+    @abc.abstractmethod
+    def of_lines(self, path: str, how: Reading) -> TaskData:
+        """Return the examples of a file with a line for each word."""
+
+    def finished(self, data: TaskData) -> TaskData:
+        examples, scheme = read_as_bio(data.examples)
+        return TaskData(examples, data.skipped, scheme)
 
 
-def tagged_table(table: Table, how: Reading) -> TaskData:
-    """Return the sentences of a table whose fields are lists of words and of tags."""
-    words, answer = tag_columns(table, how)
+class TagRows(WordRows):
+    """Words with a tag for each.
 
-    def make(row: dict | list) -> TaggedSentence:
-        return tagged_words(row, words, answer, how.labelled)
+    `.conllu` is CoNLL-U, whose words are the syntactic ones: multiword tokens (`1-2`) and empty
+    nodes (`1.1`) are skipped, see universaldependencies.org/format.html. `.jsonl` has `words` or
+    `tokens` and `tags`, or `spans` in their place, see `span_row`. All other files are CoNLL: one
+    word per line, columns between tabs or spaces, blank lines between sentences. -DOCSTART- and
+    lines that begin with "#" and are no words are ignored; a bad line spoils its sentence.
 
-    return gather(table.source, table.rows, make, how.skip)
+    `text` is the column of the words; None: the first, of JSON words or tokens. `label` is that of
+    the tags: of CoNLL a number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number;
+    of JSON and TFDS None: tags, labels or ner_tags.
+    """
+
+    expected: ClassVar[str] = "([word, ...], [tag, ...])"
+    fields: ClassVar[tuple[str, ...]] = ("words", "tags")
+    example: ClassVar[type] = TaggedSentence
+
+    def fields_of(self, row: object, labelled: bool) -> Record:
+        if not labelled:
+            row = row.split() if isinstance(row, str) else row
+            if isinstance(row, list) and all(isinstance(word, str) for word in row):
+                return [row]  # words without tags
+        return super().fields_of(row, labelled)
+
+    def of_lines(self, path: str, how: Reading) -> TaskData:
+        text, label = how.text, how.label
+        if file_kind(path) == ".conllu":
+            if text is not None:
+                raise ValueError(
+                    f"{path}: the words of CoNLL-U are its column FORM; leave text out"
+                )
+            return _conllu_file(path, "upos" if label is None else label, how)
+        if text is not None and len(text) != 1:
+            raise ValueError(f"{path}: text must be one column, that of the words; got {text!r}")
+        word = 0 if text is None else _number(path, "text", text[0])
+        tag = None if label is None else _number(path, "label", label)
+        return _columns_file(path, word, tag, how)
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        if not how.columns and _has_spans(table.header):
+            return gather(table.source, table.rows, lambda r: span_row(r, how.labelled), how.skip)
+        words, answer = tag_columns(table, how)
+
+        def make(row: dict | list) -> TaggedSentence:
+            return tagged_words(row, words, answer, how.labelled)
+
+        return gather(table.source, table.rows, make, how.skip)
 
 
 def tag_columns(table: Table, how: Reading) -> tuple[Column, Column | None]:
@@ -237,3 +297,73 @@ def _number(path: str, name: str, column: Column) -> int:
     if isinstance(column, str) and not (column.isascii() and column.isdecimal()):
         raise ValueError(f"{path}: {name} must be a number of a column, from 0; got {column!r}")
     return int(column)
+
+
+def _has_spans(header: Sequence[Any] | None) -> bool:
+    """Return whether the rows of a table with these columns have spans in place of tags."""
+    columns = set(header or ())
+    if columns & {"words", "tokens"}:
+        return bool(columns & {*_SPAN_COLUMNS}) and not columns & {*TAG_COLUMNS}
+    return "text" in columns and bool(columns & {*_SPAN_COLUMNS, *_OF_TEXT})
+
+
+def span_row(row: dict, labelled: bool) -> TaggedSentence:
+    """Return the sentence of a row, its spans as BIO tags.
+
+    A row has `tokens` or `words`, a list of strings, and spans of them; or `text` and spans of its
+    characters. Then its words are runs of letters and digits, and each other character on its own;
+    a span that begins or ends within a word is widened to it. A span is `[start, end, type]` or
+    `{"start": ..., "end": ..., "label": ...}`, its end exclusive, in `spans` or `entities`, of a
+    text also in `label` or `labels`.
+    """
+    tokens = next((row[name] for name in ("tokens", "words") if row.get(name) is not None), None)
+    columns = _SPAN_COLUMNS if tokens is not None else (*_SPAN_COLUMNS, *_OF_TEXT)
+    column = next((name for name in columns if row.get(name) is not None), None)
+    spans = None
+    if column is not None:
+        if not isinstance(row[column], list):
+            raise BadRow(f"{column!r} must be a list of spans; got {row[column]!r:.60}")
+        spans = [_span(span) for span in row[column]]
+    elif labelled:
+        raise BadRow(f"has no {_SPAN_COLUMNS[0]!r}; expected a list, empty if there are none")
+    if tokens is None:
+        text = checked_text(row.get("text"), "'text'")
+        places = [match.span() for match in _WORD.finditer(text)]
+        words = [text[start:end] for start, end in places]
+        spans = None if spans is None else [_of_words(span, places, text) for span in spans]
+    else:
+        if not isinstance(tokens, list) or not tokens:
+            raise BadRow(f"'tokens' must be a list of one word or more; got {tokens!r:.60}")
+        words = [checked_text(word, "a word") for word in tokens]
+    if spans is None:
+        return TaggedSentence(tuple(words), None)
+    try:
+        return TaggedSentence(tuple(words), bio_of_spans(len(words), spans))
+    except ValueError as error:
+        raise BadRow(str(error)) from error
+
+
+def _span(span: object) -> Span:
+    """Return the start, the end and the type of a span."""
+    if isinstance(span, dict):
+        span = [span.get("start"), span.get("end"), span.get("label", span.get("type"))]
+    if not isinstance(span, list) or len(span) != 3:
+        raise BadRow(f"a span must be [start, end, type]; got {span!r:.60}")
+    start, end, kind = span
+    if any(isinstance(x, bool) or not isinstance(x, int) for x in (start, end)):
+        raise BadRow(f"start and end of a span must be whole numbers; got {span!r:.60}")
+    return start, end, checked_text(kind, "the type of a span")
+
+
+def _of_words(span: Span, places: Sequence[tuple[int, int]], text: str) -> Span:
+    """Return a span of characters as one of the words that it has characters of."""
+    start, end, kind = span
+    if not 0 <= start < end <= len(text):
+        raise BadRow(
+            f"the span [{start}, {end}, {kind!r}] is not within its {len(text)} characters; the "
+            "end is that of the last character plus 1"
+        )
+    inside = [i for i, (first, last) in enumerate(places) if first < end and last > start]
+    if not inside:
+        raise BadRow(f"the span [{start}, {end}, {kind!r}] holds only white space")
+    return inside[0], inside[-1] + 1, kind

@@ -7,7 +7,6 @@ from typing import Any
 
 from tfnlp import books
 from tfnlp.data.corpus.documents import expand
-from tfnlp.data.labelled.parquet_files import open_parquet
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows
 from tfnlp.data.labelled.tables import (
     JSON_KINDS,
@@ -16,9 +15,10 @@ from tfnlp.data.labelled.tables import (
     Table,
     cell,
     find_columns,
+    open_parquet,
     read_table,
+    tfds_table,
 )
-from tfnlp.data.labelled.tfds_rows import tfds_rows
 
 TEXT_COLUMNS = ("text", "sentence", "document")  # the first that a table has
 _TABLES = (".tsv", ".csv")
@@ -46,7 +46,7 @@ def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Itera
     """
     path = os.path.expanduser(os.fspath(path))
     if path.startswith("tfds:"):
-        header, rows = tfds_rows(path)
+        _, header, rows = tfds_table(path)
         names = _columns(path, header, column)
         yield from (_text(path, where, row, names) for where, row in rows)
         return

@@ -13,6 +13,9 @@ from typing import Any, TextIO
 import apache_beam as beam
 import tensorflow as tf
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability.api import beam_provision_api_pb2
+from apache_beam.runners.portability.fn_api_runner import fn_runner, worker_handlers
+from apache_beam.runners.portability.portable_runner import JobServiceHandle
 
 from tfnlp.bars import ProgressBar
 from tfnlp.data.shards.folder import FAULT, WORK, Folder
@@ -60,10 +63,6 @@ class Runner:
         if not self.is_direct:
             return self.name
         # By its class, because for its name Beam first tries to download and start another runner.
-        from apache_beam.portability.api import beam_provision_api_pb2
-        from apache_beam.runners.portability.fn_api_runner import fn_runner
-        from apache_beam.runners.portability.portable_runner import JobServiceHandle
-
         encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
         provision = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
         return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
@@ -92,8 +91,6 @@ def whole_buffers() -> Iterator[None]:
     By default (apache-beam 2.77) a second thread sends the written data to the worker processes
     every second; data that is written at that moment is lost: some chunks of 10 MB in big runs.
     """
-    from apache_beam.runners.portability.fn_api_runner import worker_handlers
-
     seconds = worker_handlers.DATA_BUFFER_TIME_LIMIT_MS
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
     try:

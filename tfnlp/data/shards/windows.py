@@ -25,8 +25,40 @@ from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.recipes import Maker, Recipe, example, grouped_tokens, merged, shard_of
 
 
+class _WindowMaker(Maker):
+    """Base of makers of windows; the seed decides the shard and the order of each window."""
+
+    seed: int
+
+    def _parts(
+        self,
+        epoch: int,
+        piece: int,
+        wanted: np.ndarray,
+        numbers: np.ndarray,
+        tokens: np.ndarray,
+        begins: np.ndarray,
+        ends: np.ndarray,
+    ) -> Iterator[tuple[int, dict]]:
+        """Yield what a piece has of the windows of an epoch: (shard, rows with tokens).
+
+        Args:
+            wanted: numbers of the shards to make.
+            numbers: int64 [N], consecutive, those of the windows.
+            tokens: of the piece.
+            begins, ends: int64 [N], the windows as ranges of these tokens.
+        """
+        key = window_keys(int(numbers[0]), int(numbers[-1]) + 1, self.seed, epoch)
+        shard = epoch * self.shards + shard_of(key, self.shards)
+        place = np.full(len(numbers), piece)
+        rows = {"key": key, "number": numbers, "place": place, "lengths": ends - begins}
+        chosen = np.isin(shard, wanted)
+        rows = {name: values[chosen] for name, values in rows.items()}
+        return grouped_tokens(shard[chosen], tokens, begins[chosen], rows)
+
+
 @dataclass(frozen=True)
-class WindowExamples(Maker):
+class WindowExamples(_WindowMaker):
     """Windows of `TokenWindows` over a `token_stream`, with their arguments."""
 
     window: int
@@ -58,10 +90,7 @@ class WindowExamples(Maker):
             numbers = np.arange(lowest, highest + 1)
             starts = np.maximum(shift + numbers * self.window, begin) - begin
             ends = np.minimum(shift + (numbers + 1) * self.window + 1, end) - begin
-            parts += window_parts(
-                stream, starts, ends, numbers, piece, wanted,
-                shards=self.shards, seed=self.seed, epoch=epoch,
-            )  # fmt: skip
+            parts += self._parts(epoch, piece, wanted, numbers, stream, starts, ends)
         return parts, []
 
     def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
@@ -93,7 +122,7 @@ class WindowRecipe(Recipe):
 
 
 @dataclass(frozen=True)
-class MaskedWindowExamples(Maker):
+class MaskedWindowExamples(_WindowMaker):
     """Windows of `MaskedWindows`, with its arguments.
 
     Attributes:
@@ -134,10 +163,7 @@ class MaskedWindowExamples(Maker):
             begin[0] = 0  # with the separator before the first document
         parts = []
         for epoch in np.unique(wanted // self.shards).tolist():
-            parts += window_parts(
-                stream, begin, end, numbers, piece, wanted,
-                shards=self.shards, seed=self.seed, epoch=epoch,
-            )  # fmt: skip
+            parts += self._parts(epoch, piece, wanted, numbers, stream, begin, end)
         return parts, []
 
     def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
@@ -180,37 +206,6 @@ class MaskedWindowRecipe(Recipe):
             shards=shards,
             sep_id=self.sep_id,
         )
-
-
-def window_parts(
-    tokens: np.ndarray,
-    begins: np.ndarray,
-    ends: np.ndarray,
-    numbers: np.ndarray,
-    piece: int,
-    wanted: np.ndarray,
-    *,
-    shards: int,
-    seed: int,
-    epoch: int,
-) -> Iterator[tuple[int, dict]]:
-    """Yield what a piece of the text has of windows: (shard, rows with tokens).
-
-    Args:
-        tokens: of the piece.
-        begins, ends: int64 [N], the windows as ranges of these tokens.
-        numbers: int64 [N], consecutive, those of the windows.
-        piece: number of the piece.
-        wanted: numbers of the shards to make.
-        shards, seed, epoch: decide the shard and the order of each window, see `window_keys`.
-    """
-    key = window_keys(int(numbers[0]), int(numbers[-1]) + 1, seed, epoch)
-    shard = epoch * shards + shard_of(key, shards)
-    place = np.full(len(numbers), piece)
-    rows = {"key": key, "number": numbers, "place": place, "lengths": ends - begins}
-    chosen = np.isin(shard, wanted)
-    rows = {name: values[chosen] for name, values in rows.items()}
-    return grouped_tokens(shard[chosen], tokens, begins[chosen], rows)
 
 
 def joined_windows(batches: Iterable[dict]) -> list[np.ndarray]:

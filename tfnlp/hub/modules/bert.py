@@ -1,7 +1,7 @@
 """BERT and the encoders after it as TF-Hub's pair of modules: a preprocessor and an encoder."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,6 +14,7 @@ from tfnlp.text.packing import merge_words
 
 SERVED = ("pooled_output", "sequence_output", "default")  # outputs of the encoder's signature
 OBJECTS = {"mlm": "mlm_logits", "discriminator": "discriminator_logits"}  # output of each
+KIND, COMBINED = "encoder", "combined encoder"  # what the modules state of themselves
 MAX_SEGMENTS = 4  # `bert_pack_inputs` is traced for 1 to so many ragged inputs
 
 
@@ -108,10 +109,7 @@ def export_bert(
     seq_length: int = 128,
     overwrite: bool = False,
     weights: str | None = None,
-    litert: str | os.PathLike | None = None,
     family: str | None = None,
-    onnx: str | os.PathLike | None = None,
-    beside: Callable[[str, str], None] | None = None,
     combined: bool = False,
 ) -> tuple[str, str] | str:
     """Write `directory/encoder` and `directory/preprocessor`, both or none; return both paths.
@@ -132,7 +130,7 @@ def export_bert(
             `tfnlp.models.electra_discriminator`, for `.discriminator`, or None.
         seq_length: length to which the preprocessor packs.
         family: name of the family of the encoder, which a program that loads the pair asks for.
-        overwrite, weights, litert, onnx, beside: see `tfnlp.hub.export`.
+        overwrite, weights: see `tfnlp.hub.export`.
         combined: write one module `directory` instead, from strings `[B]` to these outputs, with
             both as its sub-objects `encoder` and `preprocessor`; return its path.
     """
@@ -164,9 +162,10 @@ def export_bert(
         preprocessor=preprocessor,
         pair=not combined,
         weights=weights,
-        litert=litert,
-        onnx=onnx,
         overwrite=overwrite,
-        about={"family": family, "max_positions": positions},
-        beside=beside,
+        about={
+            "kind": COMBINED if combined else KIND,
+            "family": family,
+            "max_positions": positions,
+        },
     )

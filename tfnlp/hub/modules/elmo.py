@@ -53,6 +53,8 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             3.4), listed in `regularization_losses` with the losses of the encoder's regularizers.
     """
 
+    kind = "elmo"  # what the module states of itself
+
     def __init__(
         self,
         encoder: keras.Model,

@@ -1,6 +1,5 @@
 """An encoder that fills masks, as a SavedModel from strings with masks to tokens and text."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,6 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.saving.keras_module import without_seeds
-from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
 from tfnlp.text import pack_segments
 
@@ -40,6 +38,8 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
 
     T is the model's number of positions; `[CLS]` and `[SEP]` take two of them.
     """
+
+    kind = "fill"  # what the module states of itself
 
     def __init__(self, pretrainer: keras.Model, tokenizer: Any, top: int = 5) -> None:
         super().__init__()
@@ -170,14 +170,3 @@ def _written(
     return tf.strings.reduce_join(
         parts.with_values(before + tf.where(followed, bare, parts.values)), axis=1
     )
-
-
-def export_fill(
-    directory: str | os.PathLike,
-    pretrainer: keras.Model,
-    tokenizer: Any,
-    top: int = 5,
-    overwrite: bool = False,
-) -> str:
-    """Write `FillModule(pretrainer, tokenizer, top)` as a SavedModel; return its path."""
-    return save_module(lambda: FillModule(pretrainer, tokenizer, top), directory, overwrite)

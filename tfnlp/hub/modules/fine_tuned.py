@@ -8,12 +8,11 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.frozen_features import ElmoFeatures
-from tfnlp.hub.modules.task_graph import ids_function, task_outputs
+from tfnlp.hub.modules.task_graph import task_outputs
 from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.compact import CompactWeights
-from tfnlp.hub.saving.graphs import NO_GRAPHS, Graphs
 from tfnlp.hub.saving.keras_module import without_seeds
-from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.saving.save import check_free, save_module
 from tfnlp.hub.untracked import Untracked
 from tfnlp.text.assets import lines_asset
 
@@ -46,6 +45,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         task_model: a `tfnlp.hub.TaskModel`.
         weights: `tfnlp.hub.saving.compact.CompactWeights` of its models, or None.
     """
+
+    kind = "task"  # what the module states of itself
 
     def __init__(self, task_model: TaskModel, weights: CompactWeights | None = None) -> None:
         super().__init__()
@@ -123,8 +124,7 @@ def export_fine_tuned(
     task_model: TaskModel,
     overwrite: bool = False,
     weights: str | None = None,
-    graphs: Graphs = NO_GRAPHS,
-    title: str = "the model",
+    family: str | None = None,
 ) -> str:
     """Write `FineTunedModule(task_model)` as a SavedModel; return its path.
 
@@ -132,10 +132,9 @@ def export_fine_tuned(
         directory, overwrite: see `tfnlp.hub.save`.
         task_model: the fine-tuned model.
         weights: "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
-        graphs: graphs to write too. LiteRT's reads sequences of `max_length`, ONNX's of any length.
-        title: of the model, for messages.
+        family: name of the family of the model that was fine-tuned.
     """
-    graphs.check(directory, overwrite)
+    check_free(directory, overwrite)
     stored, features = None, task_model.features
     if weights is not None:
         if features is not None and features.encoder is None:
@@ -144,12 +143,8 @@ def export_fine_tuned(
                 "whose weights it can't replace; export it in float32"
             )
         stored = CompactWeights(models_of(task_model), weights)
-
-    def function_of(kind: str) -> Callable:
-        return ids_function(task_model, task_model.task.max_length if kind == "litert" else None)
-
-    with graphs.written(function_of, title, weights, overwrite):
-        save_module(lambda: FineTunedModule(task_model, stored), directory, overwrite)
+    facts = {"family": family, "task": task_model.task.config()}
+    save_module(lambda: FineTunedModule(task_model, stored), directory, overwrite, **facts)
     if stored is not None:
         stored.report(directory, task_model.model)
     return os.fspath(directory)

@@ -12,8 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.bars import ProgressBar
-from tfnlp.data.labelled.batches import bucket_lengths
-from tfnlp.data.labelled.token_batches import token_batches
+from tfnlp.data.labelled.batches import bucket_lengths, token_batches
 from tfnlp.files import written_whole
 from tfnlp.hub.modules.elmo import sentence_layers
 from tfnlp.hub.saving.keras_module import without_seeds

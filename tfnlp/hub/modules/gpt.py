@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from tfnlp.hub.modules.text_generation import check_vocabulary, pad_prompts
 from tfnlp.hub.saving.compact import CompactWeights
-from tfnlp.hub.saving.graphs import NO_GRAPHS, Graphs
-from tfnlp.hub.saving.keras_module import KerasModule, serving_ids
-from tfnlp.hub.saving.save import as_saved, save, together
+from tfnlp.hub.saving.keras_module import KerasModule
+from tfnlp.hub.saving.save import about_module, as_saved, check_free, save, together
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import generate
@@ -49,6 +48,8 @@ class GPTModule(KerasModule):
         weights: `tfnlp.hub.saving.compact.CompactWeights` of the pretrainer, for inference only, or
             None.
     """
+
+    kind = "language model"  # what the module states of itself
 
     def __init__(
         self,
@@ -143,14 +144,11 @@ def export_gpt(
     seq_length: int = 128,
     overwrite: bool = False,
     weights: str | None = None,
-    graphs: Graphs = NO_GRAPHS,
-    title: str = "the model",
+    family: str | None = None,
 ) -> tuple[str, str]:
     """Write `directory/model` and `directory/preprocessor`, both or none; return both paths.
 
-    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`. Of
-    `graphs`, LiteRT's reads sequences of `seq_length`, ONNX's of any length; `title` is the model's
-    in messages.
+    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`.
     """
     check_vocabulary(pretrainer, tokenizer)
     positions = pretrainer.get_layer("position_embedding").max_positions
@@ -158,22 +156,17 @@ def export_gpt(
         raise ValueError(f"seq_length={seq_length} must be from 1 to the model's {positions}")
     model_path, preprocessor_path = (os.path.join(directory, name) for name in _PAIR)
     for path in (model_path, preprocessor_path):
-        graphs.check(path, overwrite)
+        check_free(path, overwrite)
     stored = CompactWeights([pretrainer], weights) if weights else None
-
-    def function_of(kind: str) -> Callable:
-        return serving_ids(pretrainer, SERVED, seq_length if kind == "litert" else None)
-
-    with graphs.written(function_of, title, weights, overwrite):
-        with as_saved():
-            module = GPTModule(pretrainer, tokenizer, stored)
-            signatures = module.signatures()
-            preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
-            serve = tf.function(lambda sentences: preprocessor(sentences), autograph=False)
-            packed = {"serving_default": serve.get_concrete_function(_SENTENCES)}
-        with together(directory, _PAIR) as (first, second):
-            save(module, first, signatures)
-            save(preprocessor, second, packed)
+    with as_saved():
+        module = GPTModule(pretrainer, tokenizer, stored)
+        signatures = module.signatures()
+        preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
+        serve = tf.function(lambda sentences: preprocessor(sentences), autograph=False)
+        packed = {"serving_default": serve.get_concrete_function(_SENTENCES)}
+    with together(directory, _PAIR) as (first, second):
+        save(module, first, signatures, about=about_module(module, family=family))
+        save(preprocessor, second, packed)
     if stored is not None:
         stored.report(model_path, pretrainer)
     return model_path, preprocessor_path

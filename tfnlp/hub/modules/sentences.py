@@ -9,9 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.hub.saving.compact import CompactWeights
-from tfnlp.hub.saving.graphs import Graphs
-from tfnlp.hub.saving.keras_module import KerasModule, serving_ids
-from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.saving.keras_module import KerasModule
+from tfnlp.hub.saving.save import check_free, save_module
 
 _TEXTS = tf.TensorSpec([None], "string", name="inputs")
 
@@ -29,6 +28,8 @@ class SentenceModule(tf.__internal__.tracking.AutoTrackable):
         max_length: tokens that are read of a text.
         weights: those of the model, or None.
     """
+
+    kind = "sentences"  # what the module states of itself
 
     def __init__(
         self,
@@ -65,24 +66,22 @@ def export_sentences(
     model: keras.Model,
     reader: Any,
     max_length: int,
-    overwrite: bool,
-    weights: str | None,
-    graphs: Graphs,
+    overwrite: bool = False,
+    weights: str | None = None,
+    family: str | None = None,
 ) -> str:
     """Write `SentenceModule(model, reader, max_length)` as a SavedModel; return its path.
 
     For `weights`, "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
-    The graphs are from ids to `sentence_embedding`.
     """
-    graphs.check(directory, overwrite)
+    check_free(directory, overwrite)
     stored = None if weights is None else CompactWeights([model], weights)
-
-    def function_of(kind: str) -> Callable:
-        length = max_length if kind == "litert" else None
-        return serving_ids(model, ["sentence_embedding"], length)
-
-    with graphs.written(function_of, f"model {model.name}", weights, overwrite):
-        save_module(lambda: SentenceModule(model, reader, max_length, stored), directory, overwrite)
+    save_module(
+        lambda: SentenceModule(model, reader, max_length, stored),
+        directory,
+        overwrite,
+        family=family,
+    )
     if stored is not None:
         stored.report(directory, model)
     return os.fspath(directory)
@@ -100,6 +99,8 @@ class SearchModule(tf.__internal__.tracking.AutoTrackable):
         vectors, texts: float32 `[N, D]` of N strings.
         top: K, from 1 to N.
     """
+
+    kind = "search"  # what the module states of itself
 
     def __init__(
         self,
@@ -130,19 +131,3 @@ class SearchModule(tf.__internal__.tracking.AutoTrackable):
         """Return strings to texts, scores and rows, for `tfnlp.hub.save`."""
         function = tf.function(lambda inputs: self.__call__(inputs), autograph=False)
         return {"serving_default": function.get_concrete_function(_TEXTS)}
-
-
-def export_search(
-    directory: str | os.PathLike,
-    model: keras.Model,
-    reader: Any,
-    max_length: int,
-    vectors: np.ndarray,
-    texts: Sequence[str],
-    top: int = 5,
-    overwrite: bool = False,
-) -> str:
-    """Write a `SearchModule` with the same arguments as a SavedModel; return its path."""
-    return save_module(
-        lambda: SearchModule(model, reader, max_length, vectors, texts, top), directory, overwrite
-    )

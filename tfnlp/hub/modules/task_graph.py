@@ -48,11 +48,6 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
     data.
     """
     task, model, features = task_model.task, task_model.model, task_model.features
-    if features is not None and not isinstance(features, EncoderFeatures):
-        raise ValueError(
-            "a network on the layers of an ELMo reads the characters of words, which no graph of "
-            "ids does; export the SavedModel alone"
-        )
     read = model.input if features is None else features.encoder.input
     names = [name for name in _SEQUENCES if name in read]
     shape = [None, length] if task.sequences == 1 else [None, task.sequences, length]

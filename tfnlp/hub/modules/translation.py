@@ -167,6 +167,8 @@ class TranslationModule(KerasModule):
         translator: a `Translator` of that model.
     """
 
+    kind = "translation"  # what the module states of itself
+
     def __init__(self, model: keras.Model, translator: Translator) -> None:
         self._tokenizer = translator.tokenizer
         self._translator = Untracked(translator)

@@ -45,6 +45,8 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
             between spaces is then not a word.
     """
 
+    kind = "word vectors"  # what the module states of itself
+
     def __init__(
         self,
         vectors: WordVectors,

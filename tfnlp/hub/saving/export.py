@@ -36,7 +36,6 @@ def export(
     onnx: str | os.PathLike | None = None,
     overwrite: bool = False,
     about: dict[str, Any] | None = None,
-    beside: Callable[[str, str], None] | None = None,
 ) -> str | tuple[str, str]:
     """Write a Keras model as a SavedModel that is called and fine-tuned without tfnlp.
 
@@ -78,8 +77,6 @@ def export(
             `tfnlp.hub.saving.onnx.convert`.
         overwrite: replace earlier exports.
         about: facts about the model, as JSON, that `tfnlp.hub.loading.checks.read_about` returns.
-        beside: writes what belongs to `litert` and `onnx` into their folders, see
-            `tfnlp.hub.saving.graphs.Graphs`.
 
     Returns:
         The path; with `pair` those of encoder and preprocessor.
@@ -103,7 +100,7 @@ def export(
     directory = os.fspath(directory)
     names = ("encoder", "preprocessor") if pair else ()
     paths = tuple(os.path.join(directory, name) for name in names) or (directory,)
-    graphs = Graphs(litert, onnx, beside)
+    graphs = Graphs(litert, onnx)
     for path in paths:
         graphs.check(path, overwrite)
 
@@ -146,13 +143,15 @@ def _of_ids(
     served: str | Collection[str] | None,
     objects: dict[str, keras.Model],
     adapter: PreprocessorAdapter | None,
-    kind: str,
+    fixed: bool,
 ) -> Callable:
-    """Return the concrete function of the graph `kind`: what "serving_default" serves."""
+    """Return the concrete function of a graph: what "serving_default" serves.
+
+    If `fixed`, its lengths are those that the preprocessor returns.
+    """
     if isinstance(served, str):
         model, served, adapter = objects[served], None, None
-    fixed = kind == "litert" and adapter is not None
-    spec = adapter.specs if fixed else input_spec(model)
+    spec = adapter.specs if fixed and adapter is not None else input_spec(model)
     return serving(model, spec, symbols(model)[1], served)
 
 

@@ -22,10 +22,9 @@ from tfnlp.files import named_errors, written_whole
 from tfnlp.hub.saving import litert, onnx
 from tfnlp.hub.saving.save import check_free
 
-ENDINGS = {"litert": ".tflite", "onnx": ".onnx"}
-_CONVERT = {"litert": litert.convert, "onnx": onnx.convert}
+_CONVERTERS = {"litert": litert, "onnx": onnx}
 _FILES = (
-    *(f"model{ending}" for ending in ENDINGS.values()),
+    *(f"model{converter.ENDING}" for converter in _CONVERTERS.values()),
     *("example.py", "labels.txt", "thresholds.json", "transitions.json"),
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt"),
     *("spiece.model",),
@@ -48,25 +47,26 @@ class Graphs:
 
     def paths(self) -> dict[str, str]:
         """Return the kind of each graph that is written to its path, as it was given."""
-        found = {kind: getattr(self, kind) for kind in ENDINGS}
+        found = {kind: getattr(self, kind) for kind in _CONVERTERS}
         return {kind: os.fspath(path) for kind, path in found.items() if path is not None}
 
-    def check(self, directory: str | os.PathLike, overwrite: bool = False) -> None:
+    def check(self, directory: str | os.PathLike | None = None, overwrite: bool = False) -> None:
         """Raise an error, before anything slow, if something can't be written.
 
-        They can't be in `directory`, the SavedModel that is written with them.
+        They can't be in `directory`, the SavedModel that is written with them, if there is one.
         """
-        check_free(directory, overwrite)
-        directory, taken = os.path.abspath(directory), []
+        taken = []
+        if directory is not None:
+            check_free(directory, overwrite)
+            taken.append(os.path.abspath(directory))
         for kind, given in self.paths().items():
-            if kind == "onnx":
-                onnx.check_installed()
+            _CONVERTERS[kind].check_installed()
             path = os.path.abspath(given)
-            for other in (directory, *taken):
+            for other in taken:
                 if os.path.commonpath([other, path]) in (other, path):
                     raise ValueError(f"{kind}={path} is also the place of {other}; choose another")
             taken.append(path)
-            if not path.endswith(ENDINGS[kind]):
+            if not path.endswith(_CONVERTERS[kind].ENDING):
                 check_new_folder(path, _FILES, overwrite)
             elif os.path.isdir(path) or (os.path.exists(path) and not overwrite):
                 raise FileExistsError(f"{path} exists; choose another file, or `overwrite` it")
@@ -74,7 +74,7 @@ class Graphs:
     @contextlib.contextmanager
     def written(
         self,
-        function_of: Callable[[str], Any],
+        function_of: Callable[[bool], Any],
         title: str,
         weights: str | None = None,
         overwrite: bool = False,
@@ -82,26 +82,25 @@ class Graphs:
         """Make the graphs; write them when the block ends without an error.
 
         Args:
-            function_of: function of the kind, "litert" or "onnx", to the concrete function.
+            function_of: function of whether the runtime needs a fixed length to the concrete
+                function.
             title, weights: see `convert` of each.
             overwrite: replace earlier ones.
         """
         with contextlib.ExitStack() as stack:
             for kind, path in self.paths().items():
-                data = _CONVERT[kind](function_of(kind), title, weights)
-                if path.endswith(ENDINGS[kind]):
+                converter = _CONVERTERS[kind]
+                data = converter.convert(function_of(converter.FIXED_LENGTH), title, weights)
+                if path.endswith(converter.ENDING):
                     place = os.path.dirname(os.path.abspath(path))
                     with named_errors(path, place):
                         os.makedirs(place, exist_ok=True)
                     partial = stack.enter_context(written_whole(path))
                 else:
                     folder = stack.enter_context(new_folder(path, _FILES, overwrite))
-                    partial = os.path.join(folder, f"model{ENDINGS[kind]}")
+                    partial = os.path.join(folder, f"model{converter.ENDING}")
                     if self.beside is not None:
                         self.beside(folder, os.path.basename(partial))
                 with open(partial, "wb") as file:
                     file.write(data)
             yield
-
-
-NO_GRAPHS = Graphs()

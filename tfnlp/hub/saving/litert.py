@@ -13,7 +13,13 @@ import tensorflow as tf
 
 from tfnlp.files import first_line
 
+ENDING = ".tflite"
+FIXED_LENGTH = True  # an interpreter plans its memory for one length
 _OPS = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
+
+
+def check_installed() -> None:
+    """Do nothing: the converter is a part of TensorFlow."""
 
 
 def convert(function: Any, title: str, weights: str | None = None) -> bytes:

@@ -13,6 +13,8 @@ from tfnlp.extras import needed
 from tfnlp.files import first_line
 from tfnlp.hub.saving.compact import quantized
 
+ENDING = ".onnx"
+FIXED_LENGTH = False
 OPSET = 17  # ONNX Runtime 1.12 (2022) and later
 _LARGEST = 2**31 - 2**20  # bytes of a file without parts: protobuf's limit, less the graph
 _SMALLEST = 1024  # numbers of a matrix that is stored in fewer bits

@@ -77,15 +77,23 @@ def _write_card(partial: str, directory: str) -> None:
 
 
 def save_module(
-    make: Callable[[], Any], directory: str | os.PathLike, overwrite: bool = False
+    make: Callable[[], Any], directory: str | os.PathLike, overwrite: bool = False, **facts: Any
 ) -> str:
-    """Make a module and write it with its `signatures()` as a SavedModel; return its path."""
+    """Make a module and write it with its `signatures()` as a SavedModel; return its path.
+
+    It states its `kind` and the `facts` that are not None.
+    """
     check_free(directory, overwrite)
     with as_saved():
         module = make()
         signatures = module.signatures()
-    save(module, directory, signatures, overwrite)
+    save(module, directory, signatures, overwrite, about_module(module, **facts))
     return os.fspath(directory)
+
+
+def about_module(module: Any, **facts: Any) -> dict[str, Any]:
+    """Return what a module states of itself: its class's `kind`, and the facts that are known."""
+    return {"kind": module.kind, **{k: value for k, value in facts.items() if value is not None}}
 
 
 @contextlib.contextmanager

@@ -1,0 +1,70 @@
+"""Settings and the families that take them."""
+
+import dataclasses
+import itertools
+
+import pytest
+
+import tfnlp
+from tfnlp.families import FAMILIES
+from tfnlp.families.family import Planned
+from tfnlp.settings import plan, tables
+from tfnlp.settings.options import ELSEWHERE, names_of, subclasses
+from tfnlp.settings.use import EmbedSettings, EvaluationSettings, PredictionSettings
+
+
+def test_tables_and_families_are_the_same():
+    assert list(FAMILIES) == list(tables.FAMILIES)
+    for name, family in FAMILIES.items():
+        size = family.settings.__dataclass_fields__.get("size")
+        assert name == family.name and list(family.sizes) == list(
+            () if size is None else size.metadata["choices"]
+        )
+        assert (name in tables.EXAMPLES) == hasattr(family, "examples")
+        planned = {size for of, size in plan.MODELS.values() if of == name}
+        assert planned == set(family.plan_lengths if isinstance(family, Planned) else ())
+    assert {family.predicts for family in FAMILIES.values()} == set(tables.PREDICTIONS)
+    assert {family.evaluation for family in FAMILIES.values()} < set(tables.EVALUATIONS)
+
+
+def test_names_that_people_know_lead_to_ours():
+    of_tables = (tables.FAMILIES, tables.TASKS, tables.PREDICTIONS)
+    kinds = [kind for table in of_tables for kind, _ in table.values()]
+    ours = set(itertools.chain(*map(names_of, (*kinds, *tables.EVALUATIONS, EmbedSettings))))
+    assert set(itertools.chain(*ELSEWHERE.values())) <= ours
+    for name, family, wanted in (
+        ("num_train_epochs", "bert", "epochs"),
+        ("max_seq_length", "bert", "seq_length"),
+        ("max_seq_length", "tag", "max_length"),
+        ("lr", "tag", "learning_rate"),
+        ("bach_size", "glove", "batch_size"),
+    ):
+        kind, _ = (tables.FAMILIES | tables.TASKS)[family]
+        with pytest.raises(ValueError, match=f"no argument {name}; did you mean {wanted}"):
+            kind.make(**{name: 1})
+
+
+@pytest.mark.parametrize("kind", tables.EVALUATIONS, ids=lambda kind: kind.__name__)
+def test_what_a_model_is_not_measured_on_is_refused(kind):
+    """Each setting of the others is, and the line says whose it is."""
+    others = set(itertools.chain(*map(names_of, tables.EVALUATIONS))) - set(names_of(kind))
+    required = {f.name: "x" for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
+    for name in others:
+        with pytest.raises(ValueError, match=f"`{name}` is for .*, not for {kind.of}"):
+            kind.make(**required, **{name: 1})
+
+
+def test_every_kind_of_use_is_in_a_table():
+    predictions = {kind for kind, _ in tables.PREDICTIONS.values()}
+    assert {kind for kind in subclasses(EvaluationSettings) if kind.of} == set(tables.EVALUATIONS)
+    assert set(subclasses(PredictionSettings)) == predictions
+
+
+def test_settings_are_shown_as_a_table():
+    found = tfnlp.settings("bert")
+    assert "batch_size" in found and found["batch_size"] in str(found)
+    lines = str(found).splitlines()
+    assert len(lines) == len(found) and {line.index(found[line.split()[0]]) for line in lines} == {
+        max(map(len, found)) + 2
+    }
+    assert found._repr_html_().count("<tr>") == len(found)

@@ -1,0 +1,292 @@
+"""What BERT and the encoders after it share as families."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from keras import Model
+
+from tfnlp import models
+from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.encoder_config import config_of
+from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.data import TokenizedCorpus, masked_positions
+from tfnlp.data.corpus.python_text import documents_of
+from tfnlp.families.adaptation import Adaptation
+from tfnlp.families.checked import text_flag
+from tfnlp.families.family import Loader, Measured, Planned
+from tfnlp.families.fitting import WHOLE, Features, Tunable, layers_of
+from tfnlp.families.masked_text import (
+    MaskedText,
+    masked_batches,
+    masked_examples,
+    sizes_of_settings,
+)
+from tfnlp.families.masks import draw_attention, fill_masks, follows
+from tfnlp.families.preparation import ExampleRecipe, Preparation
+from tfnlp.families.sentences import Pooled, of_tokens, string_vectors
+from tfnlp.families.sizes import with_initializer_range
+from tfnlp.families.vocabularies import WORD_PIECES, Subwords, kept_pieces
+from tfnlp.hub import BertPreprocessorModule
+from tfnlp.objectives import BertPretraining
+from tfnlp.settings.encoders import EncoderSettings, MaskedEvaluation, MaskPrediction
+from tfnlp.settings.sizes import CHANGED_SIZES
+from tfnlp.text import BertReader
+from tfnlp.training import AdamW, Trainer
+
+
+class Encoder(Tunable, Planned):
+    """BERT or an encoder after it: masked language models of which tasks take the vectors.
+
+    Attributes:
+        files: How others keep its checkpoints.
+        subwords: Its vocabulary.
+        second: What the second segment of a row is, see `tfnlp.data.SentencePairs`; None: rows are
+            windows of sentences.
+        mask: What stands for a masked word in texts.
+        copied: Layers of the pretrainer whose weights go on, beside the encoder.
+        task_hidden, task_drop_first: Of the layer before a task's linear one, see
+            `tfnlp.models.bert_task`.
+        plan_vocab_size: The published one.
+        plan_label: Of a pair of segments in a batch; "": none.
+    """
+
+    row = ("seq_length", "num_layers", "hidden_size")
+    evaluation = MaskedEvaluation
+    packs = True
+    files: ClassVar[EncoderFiles]
+    subwords: ClassVar[Subwords] = WORD_PIECES
+    second: ClassVar[str | None] = None
+    mask: ClassVar[str] = "[MASK]"
+    copied: ClassVar[tuple[str, ...]] = ("masked_lm_head", "masked_lm_bias")
+    task_hidden: ClassVar[str | None] = None
+    task_drop_first: ClassVar[bool] = True
+
+    plan_vocab_size: ClassVar[int]
+    plan_label: ClassVar[str] = ""
+    plan_options = ("predictions",)
+    plan_flags = {"length": "--seq-length", "predictions": "--max-predictions"}
+
+    # Pretraining.
+
+    def start(self, settings: EncoderSettings, load: Loader) -> Pretrained | None:
+        """Return the model to go on from, which must have a masked-LM head."""
+        words = tuple(name for name in ("vocab", "cased") if hasattr(settings, name))
+        before = self.loaded_start(settings, load, (*CHANGED_SIZES, "max_positions"), words)
+        heads = {} if before is None or before.pretrainer is None else before.pretrainer.output
+        if before is not None and "mlm_logits" not in heads:
+            raise ValueError(
+                f"{settings.start} has no masked-LM head to go on with; give one that has"
+            )
+        return before
+
+    def settle(self, settings: Any, before: Pretrained | None) -> Any:
+        """Return the settings with an initial range of the weights that suits the size."""
+        width = settings.hidden_size or self.sizes[settings.size]["hidden_size"]
+        return with_initializer_range(settings, width)
+
+    def encoder_sizes(self, settings: Any, before: Pretrained | None) -> dict[str, Any]:
+        """Return the encoder's arguments but for `vocab_size`, checked."""
+        old = None if before is None else config_of(self.files, before.encoder)
+        return sizes_of_settings(settings, self.sizes[settings.size], old)
+
+    def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:
+        """Return the arguments of the pretrainer: the masked-LM head of `before` goes on too."""
+        return self.head_arguments(settings, before)
+
+    def head_arguments(
+        self, settings: Any, before: Pretrained | None, second: str | None = None
+    ) -> dict[str, Any]:
+        """Return the arguments of a pretrainer with a head `second`, unless `before` lacks it."""
+        asked = {} if second is None else {"masked_lm": True, second: True}
+        if before is None:
+            return {**asked, "initializer_range": settings.initializer_range}
+        if second is not None:
+            asked[second] = f"{second}_logits" in before.pretrainer.output
+        head = before.pretrainer.get_layer("masked_lm_head")
+        return {
+            **asked,
+            "activation": head.activation,
+            "norm_epsilon": head.norm_epsilon,
+            "initializer_range": before.encoder.get_layer("token_embedding").initializer.stddev,
+        }
+
+    def objective(self, model: Model, settings: Any) -> Any:
+        """Return the losses of the heads."""
+        return BertPretraining(model)
+
+    def copy_weights(self, before: Pretrained, encoder: Model, pretrainer: Model) -> None:
+        """Fill a model with the weights of the one to go on from."""
+        old = {weight.path: weight for weight in before.encoder.weights}
+        for weight in encoder.weights:  # all but those of a pooler that is left out
+            weight.assign(old[weight.path])
+        for name in self.copied:
+            if name in {layer.name for layer in pretrainer.layers}:
+                weights = before.pretrainer.get_layer(name).get_weights()
+                pretrainer.get_layer(name).set_weights(weights)
+
+    def prepare(self, settings: Any, before: Pretrained | None, strategy: Any) -> Preparation:
+        """Return masked batches."""
+        return MaskedText(self, settings, before)
+
+    def examples(self, settings: Any) -> ExampleRecipe:
+        """Return how prepared examples are made."""
+        return masked_examples(self, settings)
+
+    # Loading.
+
+    def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
+        """Return the encoder of a run."""
+        lowercase = text_flag(path, run, "lowercase") if self.subwords.cased else None
+        encoder, pretrainer = self.build(run["arguments"], run["heads"], dtype)
+        return Pretrained(
+            encoder,
+            pretrainer,
+            run["arguments"],
+            make_tokenizer=lambda: self.restore_tokenizer(path, lowercase),
+            vocabulary=kept_pieces(path),
+            lowercase=lowercase,
+        )
+
+    # Use.
+
+    def evaluate(self, loaded: Pretrained, settings: MaskedEvaluation) -> Measured:
+        """Return the losses and accuracies of the pretraining heads on held-out text."""
+        if loaded.pretrainer is None:
+            raise ValueError(
+                f"{loaded.path} has neither a masked-LM nor a next-sentence head to evaluate"
+            )
+        positions = loaded.config["max_positions"]
+        length = settings.seq_length or min(128, positions)
+        if length > positions:
+            raise ValueError(
+                f"`seq_length` {length} is longer than the model's {positions} positions"
+            )
+        documents = list(documents_of(settings.text, settings.layout))
+        packed = self.was_packed(loaded)
+        made = masked_batches(
+            self.second,
+            TokenizedCorpus.build(documents, loaded.tokenizer),
+            loaded.tokenizer,
+            batch_size=settings.batch_size,
+            seq_length=length,
+            max_predictions=masked_positions(length),
+            seed=settings.seed,
+            pack=packed,
+        )
+        model = self.packed_pretrainer(loaded) if packed else loaded.pretrainer
+        trainer = Trainer(self.measured_objective(loaded, model), AdamW(), 1e-4)
+        results = trainer.evaluate(made.evaluation_batches(settings.batches))
+        return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))
+
+    def measured_objective(self, loaded: Pretrained, model: Model) -> Any:
+        """Return the losses that an evaluation measures."""
+        return BertPretraining(model)
+
+    def vectors(self, loaded: Pretrained) -> Callable[[list[str]], Any]:
+        """Return the function of strings to the encoder's outputs that the pair would be."""
+        return string_vectors(loaded, BertPreprocessorModule, special=2)
+
+    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+        """Return the function of strings to one vector each."""
+        return of_tokens(loaded.encoder, self.reader(loaded), loaded, settings)
+
+    @property
+    def predicts(self) -> str:
+        """The sub-command of `tfnlp predict`."""
+        return self.name
+
+    def check_prediction(self, settings: MaskPrediction) -> None:
+        """Check that there is something to fill."""
+        super().check_prediction(settings)
+        if settings.pair is None and not settings.attention:
+            missing = [text for text in settings.text if self.mask not in text]
+            if missing:
+                raise ValueError(f"{missing[0]!r} has no {self.mask} to fill; write one")
+
+    def predict(self, loaded: Pretrained, settings: MaskPrediction) -> list[Any]:
+        """Return the guesses of each mask, or the probability that `pair` follows."""
+        if settings.pair is not None:
+            return [follows(loaded, text, settings.pair) for text in settings.text]
+        return [fill_masks(loaded, text, settings.top) for text in settings.text]
+
+    def lines(self, loaded: Pretrained, settings: MaskPrediction) -> Iterator[str]:
+        """Yield what `predict` returns as lines."""
+        for text in settings.text:
+            (result,) = self.predict(loaded, settings.replace(text=[text]))
+            if settings.pair is not None:
+                yield f"{result:.3f}  {text} | {settings.pair}\n"
+                continue
+            for guesses in result:
+                shown = "  ".join(f"{token} {probability:.3f}" for token, probability in guesses)
+                yield f"{text}\n  {shown}\n"
+        if settings.attention and settings.pair is None:
+            draw_attention(loaded, settings.text[0], settings.attention)
+            yield f"attention map: {settings.attention}\n"
+
+    # Fine-tuning.
+
+    def reader(self, loaded: Pretrained) -> BertReader:
+        """Return the reader of `[CLS] A [SEP] B [SEP]`, with the tokenizer's special tokens."""
+        return BertReader(loaded.tokenizer)
+
+    def features(self, loaded: Pretrained, choice: str) -> Features:
+        """Return layers of the frozen encoder."""
+        return layers_of(loaded, loaded.encoder, choice)
+
+    def fine_tuned(
+        self,
+        loaded: Pretrained,
+        spec: Any,
+        head: dict[str, Any],
+        outputs: dict[str, Any],
+        dtype: str | None,
+        adaptation: Adaptation = WHOLE,
+        packed: bool = False,
+    ) -> Model:
+        """Return one linear layer on a whole encoder (Devlin et al. 2019, section 4)."""
+        encoder, rate = loaded.encoder, head["dropout"]
+        if not loaded.saved:
+            changes = {"dropout": rate, "attention_dropout": rate, "dtype": dtype, "packed": packed}
+            encoder = models.encoder_for_tasks(self.encoder, encoder, loaded.config, **changes)
+            adaptation.apply(encoder)
+        before = {"hidden": self.task_hidden, "drop_first": self.task_drop_first}
+        return models.bert_task(encoder, spec.output, dropout=rate, **outputs, **before)
+
+    def keep_vocabulary(self, tokenizer: Any, folder: str) -> None:
+        """Write the tokens of a tokenizer into a run's folder."""
+        self.subwords.keep(tokenizer, folder)
+
+    def restore_tokenizer(self, folder: str, lowercase: bool | None) -> Any:
+        """Return the tokenizer of a run's folder."""
+        return self.subwords.restore(folder, lowercase)
+
+    # Planning.
+
+    @property
+    def plan_lengths(self) -> dict[str, int]:
+        """Sizes to the length of rows in the paper."""
+        return dict.fromkeys(self.sizes, 128)
+
+    def planned(self, sizes: dict[str, Any], preset: Any) -> Any:
+        """Return what is learnt, its model without values."""
+        rates = {"dropout": preset.dropout, "attention_dropout": preset.dropout}
+        encoder = self.encoder(**{**sizes, **rates, "dtype": preset.dtype})
+        return BertPretraining(self.pretrainer(encoder))
+
+    def planned_batch(self, preset: Any) -> dict[str, tuple]:
+        """Return the shapes and dtypes of a masked batch."""
+        predictions = preset.predictions or masked_positions(preset.length)
+        tokens, masked = (preset.rows, preset.length), (preset.rows, predictions)
+        labels = {self.plan_label: ((preset.rows,), "int32")} if self.plan_label else {}
+        return {
+            "input_word_ids": (tokens, "int32"),
+            "input_mask": (tokens, "int32"),
+            "input_type_ids": (tokens, "int32"),
+            "masked_lm_positions": (masked, "int32"),
+            "masked_lm_ids": (masked, "int32"),
+            "masked_lm_weights": (masked, "float32"),
+            **labels,
+        }

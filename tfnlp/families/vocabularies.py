@@ -1,0 +1,241 @@
+"""Vocabularies: how a family learns, keeps and compares the tokens of its text."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from tfnlp.data import frequent_words
+from tfnlp.files import local_copy, write_lines, written_whole
+from tfnlp.text import (
+    WordPieceTokenizer,
+    gpt_tokenizer,
+    read_bpe,
+    read_vocabulary,
+    read_words,
+    train_bpe,
+    train_wordpiece,
+    train_words,
+    write_bpe,
+    write_vocabulary,
+    write_words,
+)
+from tfnlp.text.lines import read_lines, shown
+
+# Files and folders of pieces of words in a run.
+PIECES = ("vocab.txt", "vocab", "spiece.model")
+
+
+class Vocabulary(abc.ABC):
+    """How a run keeps its tokens, which can be compared, and how they are learnt.
+
+    Attributes:
+        name: Of the file or folder in a run.
+    """
+
+    name: ClassVar[str] = "vocab.txt"
+
+    @abc.abstractmethod
+    def read(self, path: str) -> Any:
+        """Return the tokens of a file or folder."""
+
+    @abc.abstractmethod
+    def write(self, path: str, tokens: Any) -> None:
+        """Write tokens as a file or folder."""
+
+    @abc.abstractmethod
+    def learn(self, texts: Iterable[str], settings: Any) -> Any:
+        """Return the tokens of texts."""
+
+    @abc.abstractmethod
+    def decides(self, settings: Any) -> list[Any]:
+        """Return what decides the tokens beside the text, as JSON."""
+
+    def kept(self, settings: Any) -> Any:
+        """Return the tokens of `settings.vocab` or of an earlier start of the run, else None."""
+        if settings.vocab:
+            return self.read(settings.vocab)
+        path = tf.io.gfile.join(settings.output, self.name)
+        if settings.restart or not tf.io.gfile.exists(path):
+            return None
+        with local_copy(path) as local:
+            return self.read(local)
+
+
+class Words(Vocabulary):
+    """The words of language models, with those that stand for ends and unknown ones."""
+
+    def read(self, path: str) -> list[str]:
+        """Return the words of a file of one a line."""
+        return read_words(path)
+
+    def write(self, path: str, tokens: list[str]) -> None:
+        """Write a word a line."""
+        write_words(path, tokens)
+
+    def learn(self, texts: Iterable[str], settings: Any) -> list[str]:
+        """Return the words, the most frequent first."""
+        print("counting words", file=sys.stderr)
+        return train_words(texts, settings.max_vocab, settings.min_count)
+
+    def decides(self, settings: Any) -> list[Any]:
+        """Return the bounds."""
+        return ["words", settings.max_vocab, settings.min_count]
+
+
+class FrequentWords(Vocabulary):
+    """The frequent words of a text, without any that stand for others."""
+
+    def read(self, path: str) -> list[str]:
+        """Return the words of a run, or of any file with one word a line."""
+        words = read_lines(path, "vocabulary file")
+        for number, word in enumerate(words, 1):
+            if word.split() != [word]:
+                raise ValueError(
+                    f"vocabulary file {path} has {shown(word)} in line {number}; expected one word"
+                )
+        if not words:
+            raise ValueError(f"vocabulary file {path} is empty; expected one word a line")
+        return words
+
+    def write(self, path: str, tokens: list[str]) -> None:
+        """Write a word a line."""
+        write_lines(path, tokens)
+
+    def learn(self, texts: Iterable[str], settings: Any) -> list[str]:
+        """Return the words, the most frequent first."""
+        print("counting words", file=sys.stderr)
+        return frequent_words(texts, settings.min_count, settings.max_vocab)
+
+    def decides(self, settings: Any) -> list[Any]:
+        """Return the bounds."""
+        return ["frequent words", settings.min_count, settings.max_vocab]
+
+
+class Subwords(Vocabulary):
+    """Pieces of words.
+
+    Attributes:
+        kind: Tells its files in the cache from those of others.
+        tokenizer: What makes a tokenizer of tokens and, by name, settings.
+        cased: Whether settings have `cased`, and tokenizers the setting `lowercase`.
+    """
+
+    kind: ClassVar[str]
+    tokenizer: ClassVar[Callable[..., Any]]
+    cased: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def train(self, texts: Iterable[str], size: int, **settings: Any) -> Any:
+        """Return `size` tokens learnt from texts, for a tokenizer of these settings."""
+
+    def tokens(self, tokenizer: Any) -> Any:
+        """Return the tokens of a tokenizer."""
+        return tokenizer.vocabulary
+
+    def key(self, tokens: Any) -> Any:
+        """Return JSON that tells tokens from others."""
+        return tokens
+
+    def settings(self, settings: Any) -> dict[str, Any]:
+        """Return the settings of a run's tokenizer, which are attributes of it."""
+        return {"lowercase": not settings.cased} if self.cased else {}
+
+    def maker(self, tokens: Any, settings: dict[str, Any]) -> Callable[[], Any]:
+        """Return a function that makes the tokenizer and can be pickled."""
+        return functools.partial(self.tokenizer, tokens, **settings)
+
+    def learn(self, texts: Iterable[str], settings: Any) -> Any:
+        """Return `settings.vocab_size` tokens."""
+        print(f"building a vocabulary of {settings.vocab_size} tokens", file=sys.stderr)
+        return self.train(texts, settings.vocab_size, **self.settings(settings))
+
+    def decides(self, settings: Any) -> list[Any]:
+        """Return the size and the tokenizer's settings."""
+        return [self.kind, settings.vocab_size, *self.settings(settings).values()]
+
+    def keep(self, tokenizer: Any, folder: str) -> None:
+        """Write the tokens of a tokenizer into a run's folder."""
+        path = os.path.join(folder, self.name)
+        if not os.path.isdir(path):
+            self.write(path, self.tokens(tokenizer))
+
+    def restore(self, folder: str, lowercase: bool | None) -> Any:
+        """Return the tokenizer of a run's folder."""
+        settings = {"lowercase": lowercase is not False} if self.cased else {}
+        return self.tokenizer(self.read(os.path.join(folder, self.name)), **settings)
+
+    def facts(self, tokenizer: Any, names: Iterable[str]) -> tuple[Any, dict[str, Any]]:
+        """Return the tokens and the settings `names` of a tokenizer, to compare with others."""
+        return self.tokens(tokenizer), {name: getattr(tokenizer, name) for name in names}
+
+
+class WordPieces(Subwords):
+    """BERT's."""
+
+    kind = "wordpiece"
+    tokenizer = WordPieceTokenizer
+
+    def read(self, path: str) -> list[str]:
+        """Return the tokens of a file of one a line."""
+        return read_vocabulary(path)
+
+    def write(self, path: str, tokens: list[str]) -> None:
+        """Write a token a line."""
+        write_vocabulary(path, tokens)
+
+    def train(self, texts: Iterable[str], size: int, **settings: Any) -> list[str]:
+        """Return tokens of lower-cased texts or of texts as they are."""
+        return train_wordpiece(texts, size, **settings)
+
+
+class BytePairs(Subwords):
+    """GPT's and GPT-2's: tokens and merges."""
+
+    kind = "bpe"
+    tokenizer = staticmethod(gpt_tokenizer)
+    cased = False
+    name = "vocab"
+
+    def read(self, path: str) -> tuple[Any, Any]:
+        """Return tokens and merges of a folder."""
+        return read_bpe(path)
+
+    def write(self, path: str, tokens: tuple[Any, Any]) -> None:
+        """Write a folder, whole or not at all."""
+        with written_whole(path) as partial:
+            os.makedirs(partial)
+            write_bpe(partial, *tokens)
+
+    def train(self, texts: Iterable[str], size: int, **settings: Any) -> tuple[Any, Any]:
+        """Return tokens and merges; the setting `kind` is that of `tfnlp.text.train_bpe`."""
+        return train_bpe(texts, size, **settings)
+
+    def tokens(self, tokenizer: Any) -> tuple[Any, Any]:
+        """Return tokens and merges of a tokenizer."""
+        return tokenizer.vocabulary, tokenizer.merges
+
+    def learn(self, texts: Iterable[str], settings: Any) -> tuple[Any, Any]:
+        """Return tokens and merges of the kind `settings.bpe`."""
+        print(f"building a vocabulary of {settings.vocab_size} tokens", file=sys.stderr)
+        return self.train(texts, settings.vocab_size, kind=settings.bpe)
+
+    def decides(self, settings: Any) -> list[Any]:
+        """Return size and kind."""
+        return [self.kind, settings.vocab_size, settings.bpe]
+
+
+WORDS, FREQUENT_WORDS = Words(), FrequentWords()
+WORD_PIECES, BYTE_PAIRS = WordPieces(), BytePairs()
+
+
+def kept_pieces(folder: str) -> str | None:
+    """Return the path of the vocabulary of pieces in a run's folder, or None."""
+    paths = (os.path.join(folder, name) for name in PIECES)
+    return next((path for path in paths if os.path.exists(path)), None)

@@ -1,0 +1,169 @@
+"""Word vectors as families: what models share that have one vector for each word."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp import hub
+from tfnlp.checkpoints import Pretrained
+from tfnlp.data import WordCorpus, read_analogies, read_similarities
+from tfnlp.families.family import Family, Measured
+from tfnlp.families.preparation import (
+    Documents,
+    changed,
+    documents,
+    sentences,
+    tokenized,
+    tokenized_once,
+    tokens_of,
+)
+from tfnlp.families.sentences import Pooled, of_word_vectors
+from tfnlp.families.vocabularies import FREQUENT_WORDS
+from tfnlp.layers.hierarchical_softmax import huffman_tree
+from tfnlp.objectives import answer_analogies, rate_pairs
+from tfnlp.settings.word_vectors import (
+    CountedTextSettings,
+    VectorEvaluation,
+    WordPrediction,
+    signed_words,
+)
+from tfnlp.text.lines import read_lines
+
+COUNTS = "counts.txt"  # beside the vocabulary: how often each word is in the training text
+
+
+class WordVectors(Family):
+    """A model whose use are the vectors of words."""
+
+    evaluation = VectorEvaluation
+    predicts = "word2vec"
+
+    def evaluate(self, loaded: Pretrained, settings: VectorEvaluation) -> Measured:
+        """Return the accuracy of analogies and the rank correlations with people's judgements."""
+        paths = settings.similarity
+        paths = [paths] if isinstance(paths, str) else paths or ()
+        questions = read_analogies(settings.analogies) if settings.analogies else None
+        sets = {path: read_similarities(path) for path in paths}
+        vectors = loaded.word_vectors
+        results: dict[str, Any] = {"words": len(vectors.words), "size": vectors.size}
+        if questions is not None:
+            answers = answer_analogies(vectors, questions, settings.most_frequent)
+            results["analogies"] = {
+                name: {
+                    "accuracy": _number(a.accuracy),
+                    "correct": a.correct,
+                    "seen": a.seen,
+                    "asked": a.asked,
+                }
+                for name, a in answers.items()
+            }
+        results["similarity"] = {}
+        for path, pairs in sets.items():
+            found = rate_pairs(vectors, pairs)
+            results["similarity"][path] = {
+                "spearman": _number(found.spearman),
+                "seen": found.seen,
+                "asked": found.asked,
+            }
+        return Measured(results, "\n".join(_lines(results)))
+
+    def vectors(self, loaded: Pretrained) -> Callable[[list[str]], Any]:
+        """Return the function of strings to vectors `[B, D]` that the module would be."""
+        module = hub.WordVectorsModule(loaded.word_vectors)
+        return lambda texts: module(tf.constant(texts))
+
+    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+        """Return the function of strings to the mean of their words' vectors, or another pool."""
+        return of_word_vectors(loaded, settings)
+
+    def predict(
+        self, loaded: Pretrained, settings: WordPrediction
+    ) -> list[list[tuple[str, float]]]:
+        """Return for each word, or for the sum, the nearest words with their cosines."""
+        return [
+            loaded.word_vectors.most_similar(*signed_words(query), settings.top)
+            for query in settings.queries()
+        ]
+
+    def lines(self, loaded: Pretrained, settings: WordPrediction) -> Iterator[str]:
+        """Yield what `predict` returns as lines."""
+        for query, found in zip(settings.queries(), self.predict(loaded, settings), strict=True):
+            yield f"{query}\n"
+            for word, cosine in found:
+                yield f"  {cosine:.3f}  {word}\n"
+
+
+def _lines(results: dict[str, Any]) -> Iterator[str]:
+    yield f"{results['words']:,} words of {results['size']} numbers"
+    for name, row in results.get("analogies", {}).items():
+        yield (
+            f"{name:30s}{_shown(row['accuracy'], '.1%'):>8s}  {row['correct']} of {row['seen']}, "
+            f"{row['asked'] - row['seen']} not asked"
+        )
+    for path, row in results["similarity"].items():
+        yield (
+            f"{os.path.basename(path):30s}{_shown(row['spearman'], '.3f'):>8s}  Spearman of "
+            f"{row['seen']} pairs, {row['asked'] - row['seen']} left out"
+        )
+
+
+def _number(value: float) -> float | None:
+    """Return a number as JSON knows it."""
+    return None if math.isnan(value) else value
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"
+
+
+def read_corpora(settings: CountedTextSettings) -> tuple[list[str], WordCorpus, WordCorpus]:
+    """Return the frequent words of a run, and its training and held-out text."""
+    train, valid = documents(settings)
+    train, valid = (_prepared(part, settings) for part in (train, valid))
+    words = tokens_of(settings, FREQUENT_WORDS, train)
+    return words, _corpus(train, words), _corpus(valid, words)
+
+
+def _prepared(documents: Documents, settings: CountedTextSettings) -> Documents:
+    documents = tokenized(documents, settings.tokenize)
+    return changed(documents, str.lower) if settings.lowercase else documents
+
+
+def _corpus(documents: Documents, words: list[str]) -> WordCorpus:
+    return tokenized_once(
+        documents,
+        ["words", words],
+        lambda folder: WordCorpus.build(sentences(documents), words, folder),
+        lambda folder: WordCorpus.read(folder, words),
+    )
+
+
+def read_counts(folder: str) -> np.ndarray | None:
+    """Return the counts of a run's words, int64 `[V]`, or None if it has no such file."""
+    path = os.path.join(folder, COUNTS)
+    if not os.path.exists(path):
+        return None
+    lines = read_lines(path, "file of counts")
+    if not all(line.isdecimal() and len(line) < 19 for line in lines):
+        raise ValueError(f"file of counts {path} holds something else; expected whole numbers")
+    return np.array(lines, "int64")
+
+
+def loss_arguments(loss: str, default: str, counts: np.ndarray) -> dict[str, Any]:
+    """Return the arguments of a model for a loss over words; none for its default.
+
+    `counts`, int `[V]`, says how often each word is in the training text.
+    """
+    if loss == default:
+        return {}
+    if loss != "hierarchical":
+        return {"loss": loss}
+    if len(counts) < 2:
+        raise ValueError("`loss` hierarchical needs a vocabulary of 2 words or more")
+    return {"loss": loss, "depth": huffman_tree(counts).shape[1]}

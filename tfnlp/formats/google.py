@@ -1,0 +1,16 @@
+"""The files of Google's BERT (google-research/bert), which are only read."""
+
+from __future__ import annotations
+
+from tfnlp.formats.format import Place, ReadFormat
+
+
+class Google(ReadFormat):
+    """A checkpoint beside `bert_config.json`, or a `config.json` that states no type of model."""
+
+    reads = "bert_config.json beside Google's weights of a BERT"
+    family = "bert"
+
+    def recognises(self, place: Place) -> bool:
+        has_config = {"bert_config.json", "config.json"} & set(place.names)
+        return bool(has_config) and place.model_type is None

@@ -1,0 +1,97 @@
+"""Hugging Face's files: what transformers writes, of pretrained models and of fine-tuned ones."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tfnlp.checkpoints.heads import architecture_of
+from tfnlp.checkpoints.pretrained import Pretrained
+from tfnlp.formats.format import Format, Place
+from tfnlp.formats.savedmodel import why_only_module
+
+
+class HuggingFace(Format):
+    """`config.json`, `model.safetensors` and the files of a tokenizer."""
+
+    name = "huggingface"
+    title = "the files of Hugging Face"
+    reads = "config.json beside Hugging Face's weights of one of these models"
+
+    def is_for(self, model: Any) -> bool:
+        if isinstance(model, Pretrained):
+            return model.family.files is not None
+        return hasattr(model, "task_model")
+
+    def why_not(self, model: Any) -> str:
+        if isinstance(model, Pretrained):
+            return ""
+        if model.config["features"] is not None:
+            return (
+                "is a network on frozen features, which Hugging Face has no class for; only models "
+                "that are fine-tuned as a whole can be written so"
+            )
+        if model.config["backbone"]["saved"]:
+            return (
+                "was fine-tuned from an exported module, whose weights have no names of Hugging "
+                "Face's; fine-tune the run or checkpoint that it was made from"
+            )
+        if model.family.files is None:
+            return f"is {model.family.title}, which Hugging Face has no class for"
+        return why_only_module(model)
+
+    def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
+        files = model.family.files
+        if isinstance(model, Pretrained):
+            tokenizer = None if model.vocabulary is None else model.tokenizer
+            network = model.pretrainer or model.encoder
+            files.save(network, folder, tokenizer, settings.overwrite)
+            return {"checkpoint": folder}
+        arguments = model.config["backbone"]["arguments"]
+        try:
+            files.task_files.write(folder, model.task_model, arguments, settings.overwrite)
+        except ValueError as error:
+            raise ValueError(f"{model.path} can't be written for Hugging Face: {error}") from error
+        return {"checkpoint": folder}
+
+    def recognises(self, place: Place) -> bool:
+        return place.model_type is not None and _family(place) is not None
+
+    def read(self, place: Place, dtype: str | None = None) -> Pretrained:
+        family = _family(place)
+        loaded = family.files.load(place.path, dtype)
+        loaded.family = family
+        return loaded
+
+    def recognises_task(self, place: Place) -> bool:
+        try:
+            return os.path.isdir(place.path) and _task(place) is not None
+        except ValueError:  # no JSON: who loads the folder as something else says so
+            return False
+
+    def read_task(self, place: Place) -> Any:
+        family, architecture = _task(place)
+        found = family.files.task_files.read(place.folder, architecture)
+        found.backbone.family, found.backbone.path = family, place.path
+        return found
+
+
+def _family(place: Place) -> Any:
+    """Return the family whose model a configuration states, or None."""
+    for family in place.families.values():
+        if family.files is not None and place.model_type in family.files.model_types:
+            return family
+    return None
+
+
+def _task(place: Place) -> tuple[Any, str] | None:
+    """Return the family and the class of transformers of a fine-tuned model, or None."""
+    if "architectures" not in place.config:
+        return None
+    for family in place.families.values():
+        if family.files is not None:
+            known = family.files.task_files.architectures
+            architecture = architecture_of(place.config, known)
+            if architecture is not None:
+                return family, architecture
+    return None

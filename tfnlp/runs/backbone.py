@@ -1,0 +1,106 @@
+"""The pretrained model of a fine-tuning run, and what of it the run's folder keeps."""
+
+import glob
+import os
+import shutil
+from typing import Any
+
+from tfnlp.checkpoints.pretrained import Pretrained
+from tfnlp.families import FAMILIES
+from tfnlp.families.fitting import Tunable
+from tfnlp.families.recognition import load_pretrained
+from tfnlp.files import check_space, written_whole
+from tfnlp.published import at_revision, is_published
+from tfnlp.runs.finetune_examples import say
+from tfnlp.training.run import read_config
+
+WEIGHTS, SAVED = "backbone.weights.h5", "backbone"
+
+
+def load_backbone(model: Any, output: str | None = None) -> Any:
+    """Return the pretrained model to fine-tune: a `Pretrained`, or of a path or a published name.
+
+    Runs in the folder `output` may have begun: a published model is then loaded at the commit or
+    version that they began with.
+    """
+    begun = None if output is None else _begun_with(model, output)
+    loaded = load_pretrained(begun or model)
+    if begun is not None:
+        loaded.path = model
+    if loaded.left_out is not None:
+        say(str(loaded.path), f"the head of its {loaded.left_out} is left out; a new one is learnt")
+    if not isinstance(loaded.family, Tunable):
+        *others, last = [f.title for f in reversed(FAMILIES.values()) if isinstance(f, Tunable)]
+        raise ValueError(
+            f"{loaded.path} is {loaded.family.title}; only {', '.join(others)} or {last} can be "
+            "fine-tuned"
+        )
+    return loaded
+
+
+def _begun_with(model: Any, output: str) -> str | None:
+    """Return the published name of the commit or version that runs in a folder have recorded."""
+    if not is_published(model):
+        return None
+    for path in glob.glob(os.path.join(glob.escape(output), "**", "config.json"), recursive=True):
+        backbone = read_config(os.path.dirname(path)).get("backbone")
+        source = backbone.get("published") if isinstance(backbone, dict) else None
+        if isinstance(source, dict) and source.get("name") == model:
+            return at_revision(model, source.get("revision"))
+    return None
+
+
+def backbone_config(backbone: Any) -> dict[str, Any]:
+    """Return what `kept_backbone` makes the backbone of."""
+    tokenizer = None if backbone.make_tokenizer is None else backbone.tokenizer
+    lowercase = getattr(tokenizer, "lowercase", None)
+    found = {
+        "kind": backbone.family.name,
+        "arguments": backbone.config,
+        "lowercase": lowercase,
+        "saved": backbone.saved,
+    }
+    if backbone.revision is not None:
+        found["published"] = {"name": backbone.path, "revision": backbone.revision}
+    return found
+
+
+def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
+    """Write what a run needs of its backbone, but for the trained weights, into its folder."""
+    if backbone.saved:
+        if not os.path.isdir(os.path.join(folder, SAVED)):
+            with written_whole(os.path.join(folder, SAVED)) as partial:
+                shutil.copytree(backbone.folder or backbone.path, partial)
+        return
+    family = backbone.family
+    if backbone.make_tokenizer is not None:
+        family.keep_vocabulary(backbone.tokenizer, folder)
+    path = os.path.join(folder, WEIGHTS)
+    if features is not None and not os.path.exists(path):
+        encoder = features.encoder
+        with written_whole(path) as partial:
+            # 16 KB for the names of each; on a full disk HDF5 would end the process.
+            check_space(partial, sum(w.numpy().nbytes + 16384 for w in encoder.weights) + 2**16)
+            encoder.save_weights(partial)
+
+
+def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
+    """Return the backbone of a run; its weights are new, but for a SavedModel's.
+
+    `config` is what `backbone_config` returned. One that was fine-tuned needs no encoder of its
+    own.
+    """
+    family, arguments = FAMILIES[config["kind"]], config["arguments"]
+    if config["saved"]:
+        loaded = load_pretrained(os.path.join(folder, SAVED))
+        loaded.family = family
+        return loaded
+    encoder = None if fine_tuned else family.encoder(**arguments)
+    return Pretrained(
+        encoder,
+        None,
+        arguments,
+        make_tokenizer=lambda: family.restore_tokenizer(folder, config["lowercase"]),
+        family=family,
+        path=folder,
+    )

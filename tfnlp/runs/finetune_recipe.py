@@ -1,0 +1,256 @@
+"""The numbers of a fine-tuning run, and the trainer that they make."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tfnlp import tasks, training
+from tfnlp.families.sizes import (
+    FEW_WEIGHTS,
+    depth,
+    learning_rate,
+    max_positions,
+    recorded,
+    width,
+)
+from tfnlp.settings.finetune import FinetuneSettings
+from tfnlp.tasks import HeadTask
+from tfnlp.training import is_compiled
+
+
+def settings_of(config: FinetuneSettings, backbone: Any, features: str | None) -> dict[str, Any]:
+    """Return the numbers of a training: those of the config, else the papers'."""
+    family = backbone.family
+    if features is not None:
+        defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
+    else:
+        defaults = dict(
+            epochs=3.0,
+            learning_rate=learning_rate(family.learning_rates, depth(backbone), width(backbone)),
+            warmup=family.warmup,
+            weight_decay=0.01,
+            dropout=0.1,
+        )
+        if config.lora is not None or config.train_weights is not None:
+            rate = FEW_WEIGHTS * defaults["learning_rate"]
+            defaults["learning_rate"] = float(f"{min(2e-3, rate):.1e}")
+    settings = {
+        name: value if getattr(config, name) is None else getattr(config, name)
+        for name, value in defaults.items()
+    }
+    for name in (
+        "batch_size", "accumulation", "clip_norm", "optimizer", "layer_decay", "freeze",
+    ):  # fmt: skip
+        settings[name] = getattr(config, name)
+    if config.batch_tokens is not None:
+        settings["batch_tokens"] = config.batch_tokens
+    if config.pack:
+        settings["pack"] = True
+    if config.teacher is not None:
+        settings["distillation_weight"] = config.distillation_weight
+        settings["temperature"] = config.temperature
+    with_lm = family.language_model and features is None and not backbone.saved
+    settings["lm_weight"] = config.lm_weight if with_lm else 0.0
+    return settings
+
+
+def task_learnt(
+    kind: type[HeadTask],
+    config: FinetuneSettings,
+    backbone: Any,
+    features: str | None,
+    train: list[Any],
+) -> HeadTask:
+    """Return the task that training examples make."""
+    return kind.learnt_from(
+        train,
+        config,
+        max_length=max_length_of(config, backbone),
+        whole=features is None,
+        both_orders=backbone.family.both_orders,
+    )
+
+
+def max_length_of(config: FinetuneSettings, backbone: Any, default: int | None = None) -> int:
+    """Return the longest sequence that a run reads; a default does not forbid a small model."""
+    positions = max_positions(backbone)
+    if "max_length" not in config.given:
+        length = default or config.max_length
+        return min(length, positions or length)
+    if positions and config.max_length > positions:
+        raise ValueError(
+            f"`max_length` {config.max_length} is longer than the {positions} positions of "
+            f"{backbone.path}"
+        )
+    return config.max_length
+
+
+def check_pack(config: FinetuneSettings, backbone: Any, features: str | None) -> None:
+    """Check that a task can be learnt from rows of several examples."""
+    if config.crf:
+        raise ValueError(
+            "`pack` can't be given with `crf`, whose chain would run on from one example of a row "
+            "to the next; leave one of them out"
+        )
+    if features is not None:
+        raise ValueError("`pack` can't be given with `features`; leave one of them out")
+    if backbone.saved or not backbone.family.packs:
+        what = "a SavedModel" if backbone.saved else backbone.family.title
+        raise ValueError(
+            f"`pack` needs a run or a checkpoint of BERT, ALBERT, DistilBERT, ELECTRA or RoBERTa; "
+            f"{backbone.path} is {what}; leave it out"
+        )
+
+
+def metric_of(config: FinetuneSettings, task: HeadTask, dev: list[Any]) -> str:
+    """Return the measure that picks the best checkpoint."""
+    metric, some = config.metric, dev[:1]
+    if metric is None:
+        return task.main_measure
+    known = set(task.measures(some, [task.perfect(e) for e in some]))
+    if metric not in known:
+        raise ValueError(f"`metric` {metric} is not among {', '.join(sorted(known))}")
+    return metric
+
+
+def make_trainer(
+    config: FinetuneSettings,
+    strategy: Any,
+    task: Any,
+    settings: dict[str, Any],
+    steps: int,
+    folder: str | None,
+    seed: int,
+) -> Any:
+    """Return the `Trainer` of one run."""
+    more = {}
+    if settings["layer_decay"] != 1 or settings["freeze"]:
+        more["layer_rates"] = training.LayerRates(settings["layer_decay"], settings["freeze"])
+    warmup = int(settings["warmup"] * steps)
+    return training.Trainer(
+        task,
+        optimizer_of(settings),
+        training.schedule("linear", settings["learning_rate"], steps, warmup),
+        strategy=strategy,
+        clip_norm=settings["clip_norm"] or None,
+        accumulation=settings["accumulation"],
+        steps_per_call=10,
+        jit_compile=config.jit,
+        seed=seed,
+        directory=folder,
+        keep=1,
+        remat=config.remat,
+        **more,
+    )
+
+
+def task_of(model: Any, settings: dict[str, Any]) -> Any:
+    """Return what is learnt of a `tfnlp.hub.TaskModel`."""
+    options: dict[str, Any] = {"label_smoothing": settings.get("label_smoothing", 0.0)}
+    if "class_weights" in settings:
+        options["class_weights"] = list(settings["class_weights"].values())
+    if settings["lm_weight"]:
+        task = tasks.GPTFineTuning(model.model, settings["lm_weight"], **options)
+    else:
+        task = tasks.FineTuning(model.packed or model.model, **options)
+    weight = settings.get("distillation_weight")
+    return task if weight is None else tasks.TaskDistillation(task, weight, settings["temperature"])
+
+
+def micro_batches(config: FinetuneSettings, strategy: Any, features: str | None) -> int:
+    """Return the micro-batches of an update where the config gives none.
+
+    A CPU gains from parts of 8 examples or more of similar length, which need less padding. Larger
+    devices want large products, and networks on frozen features have batches of one length.
+    """
+    alone = strategy.num_replicas_in_sync == 1
+    compiled = is_compiled(strategy, config.jit)
+    similar = features is not None or config.batch_tokens is not None or config.pack
+    if similar or compiled or not alone or tf.config.list_logical_devices("GPU"):
+        return 1
+    return next(n for n in (4, 2, 1) if n == 1 or config.batch_size % (8 * n) == 0)
+
+
+def kept_numbers(
+    config: FinetuneSettings, strategy: Any, features: str | None, folder: str
+) -> dict[str, Any]:
+    """Return the rate and the micro-batches of an earlier start, where the config gives none."""
+    found = {}
+    if config.accumulation is None:
+        before = recorded(config, folder, "training", "accumulation")
+        default = micro_batches(config, strategy, features)
+        found["accumulation"] = default if before is None else int(before)
+    before = recorded(config, folder, "training", "learning_rate")
+    if config.learning_rate is None and before:
+        found["learning_rate"] = before
+    return found
+
+
+def optimizer_of(settings: dict[str, Any]) -> Any:
+    """Return the optimizer of a run."""
+    return training.optimizer(settings["optimizer"], settings["weight_decay"])
+
+
+BALANCED = "balanced"
+
+
+def loss_settings(config: Any, task: Any, train: list[Any]) -> dict[str, Any]:
+    """Return what the loss of a run has beside the task's: nothing, where nothing was asked for.
+
+    Returns:
+        dict of `label_smoothing` and `class_weights`, a dict by class in the order of the labels.
+    """
+    found: dict[str, Any] = {}
+    for name in ("class_weights", "label_smoothing"):
+        if getattr(config, name) and task.crf:
+            raise ValueError(
+                f"`{name}` can't be given with `crf`, whose loss is of whole sequences of tags; "
+                "leave one of them out"
+            )
+    if config.label_smoothing:
+        found["label_smoothing"] = config.label_smoothing
+    if config.class_weights:
+        found["class_weights"] = _weights(config.class_weights, task, train)
+    return found
+
+
+def _weights(asked: Any, task: Any, train: list[Any]) -> dict[str, float]:
+    if asked == BALANCED:
+        return task.balanced(train)
+    pairs = _pairs(asked)
+    unknown = sorted(set(pairs) - set(task.labels))
+    if unknown:
+        raise ValueError(
+            f"`class_weights` has {unknown[0]!r}, which is not among the labels: "
+            f"{', '.join(task.labels[:10])}" + (", ..." if len(task.labels) > 10 else "")
+        )
+    return {label: pairs.get(label, 1.0) for label in task.labels}
+
+
+def _pairs(asked: Any) -> dict[str, float]:
+    """Return weights by class of "LABEL=WEIGHT,..." or of a dict."""
+    if isinstance(asked, str):
+        parts = [part.rpartition("=") for part in asked.split(",")]
+        pairs = {label.strip(): weight for label, _, weight in parts}
+        if not all(pairs) or len(pairs) < len(parts):
+            raise _wrong(asked)
+    elif isinstance(asked, Mapping):
+        pairs = {str(label): weight for label, weight in asked.items()}
+    else:
+        raise _wrong(asked)
+    try:
+        found = {label: float(weight) for label, weight in pairs.items()}
+    except (TypeError, ValueError):
+        raise _wrong(asked) from None
+    if not all(math.isfinite(weight) and weight > 0 for weight in found.values()):
+        raise _wrong(asked)
+    return found
+
+
+def _wrong(asked: Any) -> ValueError:
+    return ValueError(
+        f"`class_weights` {asked!r:.100} must be {BALANCED}, or LABEL=WEIGHT,... (in Python also a "
+        "dict) with each label once and weights above 0"
+    )
