@@ -177,7 +177,7 @@ class TorchElmo(nn.Module):
         self.projection = nn.Linear(cnn.num_filters, bilm.projection_size)
         _set(self.projection.weight, _tensor(cnn.projection_kernel).T)
         _set(self.projection.bias, _tensor(cnn.projection_bias))
-        self.lstms = nn.ModuleList(_lstm(x) for x in (*bilm.forward, *bilm.backward))
+        self.lstms = nn.ModuleList(_lstm(x) for x in (*bilm.forward_lstms, *bilm.backward_lstms))
 
     def forward(self, ids):
         x = self.embedding(ids.reshape(-1, ids.shape[-1])).transpose(1, 2)

@@ -94,7 +94,6 @@ def choose():
 def tests_of(package, path):
     """Return the files of a package's tests, those that name the module first."""
     files = sorted(pathlib.Path("tests", package).rglob("*_test.py"))
-    files += [pathlib.Path("tests/conformance_test.py")] * (package == "layers")
     stem = pathlib.Path(path).stem
     return sorted(files, key=lambda f: (stem not in f.name, stem not in f.read_text("utf-8")))
 

@@ -272,6 +272,30 @@ def test_keras_file_round_trip(modules, tmp_path):
     np.testing.assert_array_equal(cloned(IDS), model(IDS))
 
 
+@keras.saving.register_keras_serializable(package="tfnlp-tests")
+class Subclassed(keras.Model):
+    """Keras rebuilds it from a file by calling it on floats."""
+
+    def __init__(self, path, **kwargs):
+        super().__init__(**kwargs)
+        self.path_of_module, self.bag = path, hub.Layer(path, trainable=True)
+        self.head = keras.layers.Dense(3)
+
+    def call(self, ids):
+        return self.head(self.bag(ids))
+
+    def get_config(self):
+        return {"path": self.path_of_module}
+
+
+def test_a_file_of_a_subclassed_model_has_all_weights(modules, tmp_path):
+    model = Subclassed(str(modules / "bag"))
+    want = model(IDS)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(IDS), want)
+
+
 def test_a_keras_file_of_a_stranger_fetches_nothing(modules, tmp_path):
     trained(modules / "bag").save(tmp_path / "model.keras")
     with zipfile.ZipFile(tmp_path / "model.keras") as file:

@@ -45,8 +45,8 @@ def reference(layer, x, mask=None, state=None):
         real = np.flatnonzero(np.ones(T) if mask is None else mask[b])
         tokens = x[b, real].astype("float64")
         rows = [None, None] if state is None else [state[b, 0::2], state[b, 1::2]]
-        forward, states[b, 0::2] = stack(layer.forward, tokens, rows[0])
-        backward, states[b, 1::2] = stack(layer.backward, tokens[::-1], rows[1])
+        forward, states[b, 0::2] = stack(layer.forward_lstms, tokens, rows[0])
+        backward, states[b, 1::2] = stack(layer.backward_lstms, tokens[::-1], rows[1])
         for index in range(L):
             layers[index, b, real, :P] = forward[index]
             layers[index, b, real, P:] = backward[index][::-1]
@@ -80,7 +80,9 @@ def test_backward_inputs_are_in_the_order_of_reading(resets, training):
     layers, states = np.zeros((L, B, T, 2 * P)), np.zeros((B, 2 * L, U + P))
     for b in range(B):
         at = None if resets is None else resets[b]
-        for side, (lstms, tokens) in enumerate(((layer.forward, x), (layer.backward, backward))):
+        for side, (lstms, tokens) in enumerate(
+            ((layer.forward_lstms, x), (layer.backward_lstms, backward))
+        ):
             outputs, states[b, side::2] = stack(
                 lstms, tokens[b].astype("float64"), state[b, side::2], at
             )

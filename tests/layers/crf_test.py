@@ -2,6 +2,7 @@
 
 import itertools
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -132,3 +133,37 @@ def test_rate_is_a_factor_of_the_steps_of_the_transitions():
         norms.append(np.linalg.norm(gradient))
     np.testing.assert_allclose(moved[1], 20 * moved[0], rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(*norms, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_keras_trains_a_tagger_and_its_file_goes_on(tmp_path):
+    """Loss and accuracy of `compile` are those of the formula, with masks and tags below 0."""
+    rng = np.random.default_rng(4)
+    ids = rng.integers(1, 9, (8, T))
+    ids[:, -1] = 0  # which the embedding masks
+    tags = np.where(ids == 3, -1, ids % K)
+    inputs = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(9, 6, mask_zero=True)(inputs)
+    crf = CRF(K, rate=10.0)
+    model = keras.Model(inputs, crf(keras.layers.Dense(K)(x)))
+    adam, metrics = keras.optimizers.Adam(0.05), [crf.accuracy()]
+    model.compile(adam, loss=crf.loss(), metrics=metrics, jit_compile=False)
+    real = (ids > 0) & (tags >= 0)
+    scores = np.asarray(model(ids))
+
+    def expected():
+        best = np.asarray(crf.decode(scores, real)[0])
+        return [-np.mean(crf(scores, tags=tags * real, mask=real)), (best == tags)[real].mean()]
+
+    np.testing.assert_allclose(model.evaluate(ids, tags, verbose=0), expected(), rtol=1e-5)
+    before = crf.scores()[0].numpy()
+    history = model.fit(ids, tags, epochs=15, verbose=0).history
+    assert history["loss"][-1] < 0.2 * history["loss"][0] and history["accuracy"][-1] == 1
+    assert np.abs(crf.scores()[0].numpy() - before).max() > 0.1
+    model.save(tmp_path / "tagger.keras")
+    again = keras.models.load_model(tmp_path / "tagger.keras")
+    want = model.evaluate(ids, tags, verbose=0)
+    np.testing.assert_allclose(again.evaluate(ids, tags, verbose=0), want, rtol=1e-5)
+    trained = again.layers[-1].scores()[0].numpy()
+    again.fit(ids, tags, verbose=0)
+    assert np.abs(again.layers[-1].scores()[0].numpy() - trained).max() > 1e-4

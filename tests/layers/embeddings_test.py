@@ -18,6 +18,14 @@ def test_token_lookup():
     np.testing.assert_array_equal(layer(ids), table[ids])
 
 
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_ids_may_be_floats(policy):
+    """As those of Keras's own embeddings, also where narrow floats would round them."""
+    layer, table = built(TokenEmbedding(999, 4, dtype=policy), (2, 3))
+    ids = np.array([[0, 257, 998]], "float32")
+    np.testing.assert_allclose(np.asarray(layer(ids), "float32"), table[ids.astype(int)], rtol=0.01)
+
+
 @pytest.mark.parametrize("lead", [(3,), (2, 3), (2, 3, 5)])
 def test_reverse_is_the_tied_projection(lead):
     layer, table = built(TokenEmbedding(7, 4), (2, 3))

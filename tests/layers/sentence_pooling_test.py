@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 
@@ -40,11 +39,3 @@ def test_a_row_without_tokens_has_finite_gradients():
         gradient = tape.gradient(loss, x).numpy()
         assert np.isfinite(gradient).all() and not gradient[2].any()
         assert np.abs(gradient[1][MASK[1]]).max() > 0 and not gradient[1][~MASK[1]].any()
-
-
-def test_keras_masks_go_in_and_end_there():
-    table = keras.layers.Embedding(9, 5, mask_zero=True)
-    ids = np.array([[3, 4, 0, 0]])
-    pooled = SentencePooling()(table(ids))
-    np.testing.assert_allclose(pooled, table(ids[:, :2]).numpy().mean(1), rtol=1e-6)
-    assert getattr(pooled, "_keras_mask", None) is None

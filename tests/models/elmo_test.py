@@ -52,7 +52,7 @@ def arrays_of(model):
         arrays[f"CNN_high_{i}/b_transform"] = float64(highway.transform_bias)
     arrays["CNN_proj/W_proj"] = float64(cnn.projection_kernel)
     arrays["CNN_proj/b_proj"] = float64(cnn.projection_bias)
-    for direction, lstms in enumerate((bilm.forward, bilm.backward)):
+    for direction, lstms in enumerate((bilm.forward_lstms, bilm.backward_lstms)):
         for i, lstm in enumerate(lstms):
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
             kernels = [float64(lstm.kernel), float64(lstm.recurrent_kernel)]

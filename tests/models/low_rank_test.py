@@ -1,5 +1,6 @@
 """Low-rank updates of whole models, and the choice of what is trained."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -74,6 +75,23 @@ def test_layers_put_on_top_are_trained():
     assert models.count_trained(task) == models.count_trained(encoder) + 3 * (
         BERT["hidden_size"] + 1
     )
+
+
+@pytest.mark.parametrize("kind, chosen", [("bert", LowRank(2)), ("electra", "/(bias|beta)$")])
+def test_what_is_frozen_stays_frozen_in_files_and_clones(kind, chosen, tmp_path):
+    encoder = models.bert(**BERT) if kind == "bert" else models.electra(**BERT, embedding_size=4)
+    choose = models.train_weights if isinstance(chosen, str) else models.add_low_rank
+    count = choose(encoder, chosen)
+    task = models.bert_task(encoder, "class", num_classes=3)
+    task.save(tmp_path / "task.keras")
+    copies = [keras.models.load_model(tmp_path / "task.keras"), keras.models.clone_model(task)]
+    copies.append(keras.models.clone_model(copies[0]))
+    for copy in copies:
+        assert [v.path for v in copy.trainable_weights] == [v.path for v in task.trainable_weights]
+        assert models.count_trained(copy) == count + 3 * (BERT["hidden_size"] + 1)
+    if not isinstance(chosen, str):
+        merged = models.merge_low_rank(copies[0])
+        assert len(merged.trainable_weights) == len(merged.weights)
 
 
 def test_bias_terms_alone():

@@ -10,6 +10,7 @@ import keras
 
 from tfnlp.layers import LowRank
 from tfnlp.models import add_low_rank, merge_low_rank, train_weights
+from tfnlp.models.low_rank import train_everything
 
 SECTION = "adaptation"  # of a run's config.json; runs that train all weights have none
 
@@ -44,9 +45,8 @@ class Adaptation:
     def finish(self, model: keras.Model) -> None:
         """Make a trained model an ordinary one: updates are merged, all weights trained again."""
         merge_low_rank(model)
-        for variable in model.variables if self else ():
-            if keras.backend.is_float_dtype(variable.dtype):
-                variable.trainable = True
+        if self:
+            train_everything(model)
 
 
 def adaptation_of(run: Mapping[str, Any]) -> Adaptation:

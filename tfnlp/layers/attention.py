@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import carried, fitting
 from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
@@ -48,7 +49,8 @@ class MultiHeadAttention(WithLowRank):
     Call:
         inputs: `[B, T, H]`.
         context: `[B, S, C]` for cross-attention, or None.
-        mask: bool `[B, S]`, True for real keys; padding does not change real positions.
+        mask: bool `[B, S]`, True for real keys; padding does not change real positions. None: the
+            mask that the context, or without one the inputs carry.
         cached_keys, cached_values: `[B, N, M, D]`, those of up to M earlier positions, or None.
             In cross-attention: those of the context, from `keys_values`, instead of `context`;
             nothing is written then and no cache is returned.
@@ -136,6 +138,8 @@ class MultiHeadAttention(WithLowRank):
     ) -> Tensor | tuple[Tensor, ...]:
         cache = (cached_keys, cached_values, cache_index)
         known = self._check(context, cache, inputs.shape[1], sequence_ids)
+        if cached_keys is None:
+            mask = carried(mask, inputs if context is None else context)
         length = inputs.shape[1] or ops.shape(inputs)[1]
         visible = Visible(mask, sequence_ids, self.causal)
         source = context if self.cross and not known else inputs
@@ -164,6 +168,9 @@ class MultiHeadAttention(WithLowRank):
         else:
             outputs = in_blocks(inputs)
         return outputs if len(outputs) > 1 else outputs[0]
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Tensor | None:
+        return carried(None, inputs) if self.cross else fitting(previous_mask, inputs)
 
     def _in_blocks(
         self, inputs: Tensor, context: Tensor | None, visible: Visible, drops: Drops | None

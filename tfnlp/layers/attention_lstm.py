@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.attention_scores import ATTENTIONS, masked_bias
-from tfnlp.layers.base import MaskEnds, check_positive
+from tfnlp.layers.base import MaskEnds, carried, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention_loop import Fixed, attention_loop, trainable_attention_loop
 from tfnlp.layers.types import Shape, Tensor
@@ -39,7 +39,8 @@ class AttentionLSTM(MaskEnds):
     Call:
         inputs: `[B, T, I]`.
         memory: `[B, S, D]`, the source, both keys and values.
-        mask: bool `[B, S]` or None, True for real tokens of the source.
+        mask: bool `[B, S]`, True for real tokens of the source, or None: the mask that the memory
+            carries.
         initial_state: float32 `[B, L, 2U]`, c and h side by side, or None for zeros.
         previous_output: float32 `[B, U]`, y of the step before the first, or None for zeros; only
             with `input_feeding`.
@@ -114,7 +115,7 @@ class AttentionLSTM(MaskEnds):
         training: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
-        dtype = self.compute_dtype
+        dtype, mask = self.compute_dtype, carried(mask, memory)
         memory = ops.cast(memory, dtype)
         keys = self.attention.project_keys(memory) if projected_keys is None else projected_keys
         if initial_state is None:

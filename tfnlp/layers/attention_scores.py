@@ -5,7 +5,8 @@
 Call of all four:
     inputs: queries `[B, T, Q]`.
     keys: `[B, S, K]`, which are the values, too.
-    mask: bool `[B, S]` or None, True for real keys; the others get the weight 0.
+    mask: bool `[B, S]`, True for real keys, the others get the weight 0; None: the mask that the
+        keys carry.
     projected_keys: `project_keys(keys)`, if it is known already, or None.
 
 Returns: context `[B, T, K]` in the compute dtype, weights float32 `[B, T, S]`. Scores and softmax
@@ -17,7 +18,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import MaskEnds, check_positive
+from tfnlp.layers.base import MaskEnds, carried, check_positive
 from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Shape, Tensor
 
@@ -87,6 +88,7 @@ class _Attention(MaskEnds):
         mask: Tensor | None = None,
         projected_keys: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
+        mask = carried(mask, keys)
         queries, keys = (ops.cast(x, self.compute_dtype) for x in (inputs, keys))
         if projected_keys is None:
             projected_keys = self.project_keys(keys)

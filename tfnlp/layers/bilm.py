@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import MaskEnds, check_positive
+from tfnlp.layers.base import MaskEnds, carried, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialized
@@ -84,7 +84,7 @@ class BiLM(MaskEnds):
                 for index in range(num_layers)
             ]
 
-        self.forward, self.backward = stack("forward"), stack("backward")
+        self.forward_lstms, self.backward_lstms = stack("forward"), stack("backward")
         self.dropouts = [
             Dropout(dropout, dtype=self.dtype_policy, name=f"dropout_{i}")
             for i in range(2 * num_layers)
@@ -96,7 +96,7 @@ class BiLM(MaskEnds):
         return 2 * self.num_layers, self.units + self.projection_size
 
     def build(self, input_shape: Shape) -> None:
-        for lstms in (self.forward, self.backward):
+        for lstms in (self.forward_lstms, self.backward_lstms):
             for index, lstm in enumerate(lstms):
                 lstm.build((None, None, input_shape[-1] if index == 0 else self.projection_size))
 
@@ -111,7 +111,7 @@ class BiLM(MaskEnds):
     ) -> tuple[list[Tensor], Tensor]:
         if resets is not None and backward_inputs is None:
             raise ValueError("resets needs backward_inputs, whose order it has")
-        mirrored = backward_inputs is None
+        mask, mirrored = carried(mask, inputs), backward_inputs is None
         f = inputs
         b = ops.flip(inputs, axis=1) if mirrored else backward_inputs
         b_mask = ops.flip(mask, axis=1) if mirrored and mask is not None else mask
@@ -119,8 +119,8 @@ class BiLM(MaskEnds):
         for index in range(self.num_layers):
             new = []
             for x, x_mask, lstm, row in (
-                (f, mask, self.forward[index], 2 * index),
-                (b, b_mask, self.backward[index], 2 * index + 1),
+                (f, mask, self.forward_lstms[index], 2 * index),
+                (b, b_mask, self.backward_lstms[index], 2 * index + 1),
             ):
                 before = None if initial_state is None else initial_state[:, row]
                 arrays = (x, x_mask, before, resets)
@@ -156,3 +156,9 @@ class BiLM(MaskEnds):
             [keras.KerasTensor(shape, dtype=self.compute_dtype) for _ in range(self.num_layers)],
             keras.KerasTensor((inputs.shape[0], *self.state_shape), dtype="float32"),
         )
+
+
+if keras.backend.backend() != "torch":  # whose modules have a method `forward`
+    # Files name what a layer holds by its attributes; these are the names that files know.
+    BiLM.forward = property(lambda layer: layer.forward_lstms)
+    BiLM.backward = property(lambda layer: layer.backward_lstms)

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer
+from tfnlp.layers.base import Layer, as_ids
 from tfnlp.layers.types import Tensor
 
 
@@ -25,11 +25,13 @@ class SentenceBoundaries(Layer):
 
     def __init__(self, begin: Sequence[int], end: Sequence[int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.autocast = False  # of ids, which narrow floats would round
         self.begin = [int(i) for i in begin]
         self.end = [int(i) for i in end]
         self.built = True
 
     def call(self, inputs: Tensor) -> Tensor:
+        inputs = as_ids(inputs)
         places = ops.arange(ops.shape(inputs)[1])
         real = ops.cast(ops.not_equal(inputs[:, :, 0], 0), "int32")  # [B, T]
         length = ops.max(real * (places + 1), axis=1, initial=0)  # [B]
@@ -41,4 +43,5 @@ class SentenceBoundaries(Layer):
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         batch, time, size = inputs.shape
-        return keras.KerasTensor((batch, None if time is None else time + 2, size), inputs.dtype)
+        dtype = "int32" if keras.backend.is_float_dtype(inputs.dtype) else inputs.dtype
+        return keras.KerasTensor((batch, None if time is None else time + 2, size), dtype)

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_of
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, as_ids, check_positive
 from tfnlp.layers.kernels.char_maxima import char_maxima
 from tfnlp.layers.remat import rematerialized
 from tfnlp.layers.types import Shape, Tensor
@@ -52,6 +52,7 @@ class CharCNN(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.autocast = False  # of ids, which narrow floats would round
         filters = tuple((int(width), int(number)) for width, number in filters)
         if not filters or min(min(pair) for pair in filters) < 1:
             raise ValueError(f"filters={filters} must be pairs (width, number), all at least 1")
@@ -120,18 +121,20 @@ class CharCNN(Layer):
         if length is not None and length < widest:
             raise ValueError(f"words of {length} characters; the widest filter needs {widest}")
         leading = ops.shape(inputs)[:-1]
-        ids = ops.reshape(inputs, (-1, length or ops.shape(inputs)[-1]))  # [N, C]
-        table = ops.pad(self.character_embedding, [[1, 0], [0, 0]])
+        ids = as_ids(ops.reshape(inputs, (-1, length or ops.shape(inputs)[-1])))  # [N, C]
+        table = ops.cast(self.character_embedding, self.compute_dtype)
+        table = ops.pad(table, [[1, 0], [0, 0]])
         # Time first: a filter's patches are then slices, and the maximum runs over rows.
         x = ops.take(table, ops.transpose(ids), axis=0)  # [C, N, E]
-        x = ops.cast(x, self.compute_dtype)
         maxima = char_maxima(x, [ops.cast(k, self.compute_dtype) for k in self.kernels])
         biases = [ops.cast(b, self.compute_dtype) for b in self.biases]
         y = self._f(maxima + ops.concatenate(biases))  # [N, F]
         for highway in self.highways:
             y = highway(y)
         if self.projection_size is not None:
-            y = ops.add(ops.matmul(y, self.projection_kernel), self.projection_bias)  # [N, P]
+            kernel, bias = self.projection_kernel, self.projection_bias
+            kernel, bias = (ops.cast(x, self.compute_dtype) for x in (kernel, bias))
+            y = ops.add(ops.matmul(y, kernel), bias)  # [N, P]
         return ops.reshape(y, (*leading, y.shape[-1]))
 
     def compute_output_spec(self, inputs: Tensor, training: bool = False) -> keras.KerasTensor:
@@ -161,6 +164,7 @@ class Highway(Layer):
         self.activation = activation
         self.carry_bias = carry_bias
         self._f = activation_of(activation)
+        self.supports_masking = True
 
     def build(self, input_shape: Shape) -> None:
         size = input_shape[-1]
@@ -184,5 +188,5 @@ class Highway(Layer):
         gate = ops.sigmoid(ops.matmul(inputs, self.carry_kernel) + self.carry_bias_weight)
         return inputs + gate * (transformed - inputs)
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return input_shape
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

@@ -1,13 +1,20 @@
-"""The conditional random field over a sequence of tags."""
+"""The conditional random field over a sequence of tags, with its loss and accuracy for Keras."""
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
+from keras.src.backend.common.masking import set_keras_mask
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, carried, check_positive
 from tfnlp.layers.kernels.chain import Chain, best_path, log_partition, marginals, path_score
 from tfnlp.layers.types import Shape, Tensor
+
+# The newest layer of each name. A file of Keras holds the layers of a model before its loss, which
+# finds its layer here.
+_newest: weakref.WeakValueDictionary[str, "CRF"] = weakref.WeakValueDictionary()
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -27,7 +34,10 @@ class CRF(Layer):
     Call:
         inputs: e, `[B, T, K]`.
         tags: int `[B, T]` or None.
-        mask: bool `[B, T]`, True at real positions; None: all are.
+        mask: bool `[B, T]`, True at real positions; None: the mask that the inputs carry, or all.
+
+    To train one with Keras's `compile`, as the last layer of a model of its scores, see `loss` and
+    `accuracy`.
 
     Returns:
         with `tags` `log p(tags | x)`, float32 `[B]`, 0 for a row without real positions. Without
@@ -51,6 +61,7 @@ class CRF(Layer):
             raise ValueError(f"rate={rate} must be above 0")
         self.num_tags, self.rate = num_tags, rate
         self.supports_masking = True
+        _newest[self.name] = self
 
     def build(self, inputs_shape: Shape) -> None:
         if inputs_shape[-1] != self.num_tags:
@@ -70,9 +81,32 @@ class CRF(Layer):
     def call(
         self, inputs: Tensor, tags: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        if tags is None:
-            return ops.cast(inputs, "float32")
-        return self.log_likelihood(inputs, tags, mask)
+        mask = carried(mask, inputs)
+        if tags is not None:
+            return self.log_likelihood(inputs, tags, mask)
+        scores = ops.cast(inputs, "float32")
+        if mask is not None:
+            set_keras_mask(scores, mask)
+        return scores
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> None:
+        """Return None: scores get their mask in the call, likelihoods of rows have none."""
+        return None
+
+    def loss(self) -> keras.losses.Loss:
+        """Return a loss for `compile`: `-log p(tags | x)`, the mean over the rows of a batch.
+
+        It takes tags int `[B, T]` and the scores that the layer returns for them. Positions that
+        the scores' mask leaves out, and those with a tag below 0, are not real.
+        """
+        return TagLoss(self)
+
+    def accuracy(self) -> keras.metrics.Metric:
+        """Return a metric for `compile`: the share of real positions whose tag `decode` finds.
+
+        It takes what the loss takes.
+        """
+        return TagAccuracy(self)
 
     def log_likelihood(self, inputs: Tensor, tags: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return `log p(tags | x)`, float32 `[B]`; see the class."""
@@ -97,6 +131,7 @@ class CRF(Layer):
         return ops.transpose(tags), score
 
     def _chain(self, inputs: Tensor, mask: Tensor | None) -> tuple[Chain, Tensor]:
+        mask = carried(mask, inputs)
         emissions = ops.transpose(ops.cast(inputs, "float32"), (1, 0, 2))  # [T, B, K]
         if mask is None:
             live = ops.ones_like(emissions[:, :, 0], dtype="bool")
@@ -109,3 +144,71 @@ class CRF(Layer):
     ) -> keras.KerasTensor:
         shape = inputs.shape if tags is None else inputs.shape[:1]
         return keras.KerasTensor(shape, dtype="float32")
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class TagLoss(keras.losses.Loss):
+    """See `CRF.loss`.
+
+    Args:
+        layer: a `CRF`, or the name of one.
+    """
+
+    def __init__(self, layer: CRF | str, name: str = "crf_loss", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self._layer = _kept(layer)
+
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> Any:
+        tags = _real_tags(y_true, y_pred)
+        # A copy, without the mask: Keras would weigh the losses `[B]` with it.
+        return super().__call__(tags, ops.copy(y_pred), sample_weight)
+
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        real = y_true >= 0
+        return -self._layer().log_likelihood(y_pred, ops.where(real, y_true, 0), real)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "layer": self._layer().name}
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class TagAccuracy(keras.metrics.Mean):
+    """See `CRF.accuracy`.
+
+    Args:
+        layer: a `CRF`, or the name of one.
+    """
+
+    def __init__(self, layer: CRF | str, name: str = "accuracy", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self._layer = _kept(layer)
+
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
+        tags = _real_tags(y_true, y_pred)
+        real = ops.cast(tags >= 0, self.dtype)
+        if sample_weight is not None:
+            weights = ops.cast(sample_weight, self.dtype)  # [B] or [B, T]
+            real = real * (weights if len(weights.shape) == 2 else weights[:, None])
+        found, _ = self._layer().decode(y_pred, tags >= 0)
+        super().update_state(ops.equal(found, tags), real)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "layer": self._layer().name}
+
+
+def _kept(layer: CRF | str) -> Callable[[], CRF]:
+    """Return a function that returns a layer, given itself or by its name.
+
+    In an attribute of a loss Keras would find the layer before it finds it in the model, and files
+    would hold its weights there.
+    """
+    found = _newest[layer] if isinstance(layer, str) else layer
+    return lambda: found
+
+
+def _real_tags(tags: Tensor, scores: Tensor) -> Tensor:
+    """Return tags as int32 `[B, T]`, -1 where the mask that scores carry leaves a position out."""
+    tags, mask = ops.cast(tags, "int32"), carried(None, scores)
+    return tags if mask is None else ops.where(ops.cast(mask, "bool"), tags, -1)

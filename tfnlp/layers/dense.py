@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import KeepsFrozen, Layer, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.products import add_bias, product
 from tfnlp.layers.types import Shape, Tensor
@@ -139,8 +139,14 @@ class LowRankUpdate(Layer):
             rows.append(ops.pad(up[row], ((0, 0), sides)))
         return ops.concatenate(rows, axis=0)
 
-    def compute_output_shape(self, inputs_shape: Shape) -> Shape:
-        return (*inputs_shape[:-1], self.count * self.units)
+    def compute_output_spec(self, inputs: Tensor, training: bool = False) -> keras.KerasTensor:
+        shape = (*inputs.shape[:-1], self.count * self.units)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class Dense(KeepsFrozen, keras.layers.Dense):
+    """Keras's layer, for models of which some weights alone may be trained."""
 
 
 class BuiltDense(keras.layers.Dense):
@@ -150,7 +156,9 @@ class BuiltDense(keras.layers.Dense):
         update: the `LowRankUpdate` that is added to `W x + b`, or None.
     """
 
-    update: LowRankUpdate | None = None
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(units, **kwargs)
+        self.update: LowRankUpdate | None = None
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         rows = len(inputs.shape) == 2

@@ -8,7 +8,7 @@ from keras import ops
 
 from tfnlp.layers.base import Layer
 from tfnlp.layers.kernels.dropout_mask import dropout_mask
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -55,5 +55,5 @@ class Dropout(Layer):
         mask = ops.cast(ops.reshape(kept, ops.shape(inputs)), inputs.dtype)
         return inputs * (mask * (65536 / (65536 - dropped)))
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return input_shape
+    def compute_output_spec(self, inputs: Tensor, training: bool = False) -> keras.KerasTensor:
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)

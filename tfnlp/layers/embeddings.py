@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, MaskEnds, check_positive
+from tfnlp.layers.base import Layer, MaskEnds, as_ids, check_positive
 from tfnlp.layers.kernels.products import tied_projection
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
@@ -33,6 +33,7 @@ class TokenEmbedding(MaskEnds):
         self, vocab_size: int, hidden_size: int, initializer: Initializer = "uniform", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        self.autocast = False  # of ids, which narrow floats would round
         check_positive(vocab_size=vocab_size, hidden_size=hidden_size)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
@@ -49,7 +50,7 @@ class TokenEmbedding(MaskEnds):
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
-            return ops.cast(ops.take(self.embeddings, inputs, axis=0), self.compute_dtype)
+            return ops.cast(ops.take(self.embeddings, as_ids(inputs), axis=0), self.compute_dtype)
         if inputs.shape[-1] != self.hidden_size:
             raise ValueError(f"inputs of width {inputs.shape[-1]}; expected {self.hidden_size}")
         table = ops.cast(self.embeddings, self.compute_dtype)
@@ -68,7 +69,7 @@ class TokenEmbedding(MaskEnds):
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class PositionEmbedding(Layer):
+class PositionEmbedding(MaskEnds):
     """Learned positions: `y_t = P[start + t]`, or `y_bt = P[positions_bt]` (Gehring et al. 2017).
 
     Args:
@@ -94,6 +95,7 @@ class PositionEmbedding(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.autocast = False  # of positions, as of ids
         check_positive(max_positions=max_positions)
         self.max_positions = max_positions
         self.offset = offset
@@ -117,7 +119,8 @@ class PositionEmbedding(Layer):
                 "with more positions"
             )
         if positions is not None:
-            return ops.cast(ops.take(self.embeddings, positions, axis=0), self.compute_dtype)
+            rows = ops.take(self.embeddings, as_ids(positions), axis=0)
+            return ops.cast(rows, self.compute_dtype)
         length = inputs.shape[1] or ops.shape(inputs)[1]
         if start is None:
             rows = self.embeddings[self.offset : self.offset + length]  # [T, H]
@@ -222,7 +225,8 @@ class SegmentEmbedding(Layer):
         )
 
     def call(self, inputs: Tensor) -> Tensor:
-        one_hot = ops.one_hot(inputs, self.num_segments, dtype=self.compute_dtype)  # [B, T, S]
+        ids = as_ids(inputs)
+        one_hot = ops.one_hot(ids, self.num_segments, dtype=self.compute_dtype)  # [B, T, S]
         flat = ops.reshape(one_hot, (-1, self.num_segments))  # [B*T, S]
         rows = ops.matmul(flat, self.embeddings)  # [B*T, H]
         length = inputs.shape[1] or ops.shape(inputs)[1]

@@ -126,6 +126,7 @@ class LogitBias(Layer):
         super().__init__(**kwargs)
         # Logits are float32 and must not be cast to the compute dtype.
         self.autocast = False
+        self.supports_masking = True
 
     def call(self, inputs: Tensor) -> Tensor:
         return add_bias(ops.cast(inputs, "float32"), self.bias)

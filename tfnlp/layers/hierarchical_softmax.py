@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, as_ids, check_positive
 from tfnlp.layers.kernels.pair_losses import pair_losses
 from tfnlp.layers.negative_sampling import check_block
 from tfnlp.layers.types import Shape, Tensor
@@ -108,7 +108,7 @@ class HierarchicalSoftmax(Layer):
         Returns:
             int32 and float32 `[..., D]`.
         """
-        steps = ops.take(self.tree, words, axis=0)
+        steps = ops.take(self.tree, as_ids(words), axis=0)
         return ops.maximum(ops.abs(steps), 1) - 1, ops.cast(ops.sign(steps), "float32")
 
     def _log_probabilities(self, inputs: Tensor) -> Tensor:

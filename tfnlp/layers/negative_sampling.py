@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, as_ids, check_positive
 from tfnlp.layers.kernels.pair_losses import pair_losses
 from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
@@ -57,7 +57,7 @@ class _NegativeSampling(Layer):
         size = self.block_size
         centres = word_ids[:, self.window : self.window + size]
         # One lookup for both: each table's gradient is one list of rows.
-        ids = ops.concatenate([centres, negative_ids], 1)
+        ids = as_ids(ops.concatenate([centres, negative_ids], 1))
         return look_up(self.kernel, ids), self._shifts(ids), size
 
     def _shifts(self, ids: Tensor) -> Tensor | None:
@@ -69,7 +69,7 @@ class _NegativeSampling(Layer):
         places, windows = self._bands.shape[:2]
         kind = left * (self.window + 1) + right + ops.arange(places, dtype="int32") * windows
         return ops.take(
-            ops.convert_to_tensor(self._bands.reshape(places * windows, -1)), kind, axis=0
+            ops.convert_to_tensor(self._bands.reshape(places * windows, -1)), as_ids(kind), axis=0
         )
 
     def compute_output_spec(self, inputs: Tensor, *_: Any, **others: Any) -> keras.KerasTensor:

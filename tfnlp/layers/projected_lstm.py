@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import MaskEnds, check_positive
+from tfnlp.layers.base import MaskEnds, carried, check_positive
 from tfnlp.layers.kernels.lstm_loop import lstm_loop, trainable_lstm_loop
 from tfnlp.layers.types import Shape, Tensor
 
@@ -100,6 +100,7 @@ class ProjectedLSTM(MaskEnds):
         resets: Tensor | None = None,
         training: bool = False,
     ) -> tuple[Tensor, Tensor]:
+        mask = carried(mask, inputs)
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
         if initial_state is None:
             initial_state = ops.zeros((batch, units + self.output_size))
@@ -107,7 +108,7 @@ class ProjectedLSTM(MaskEnds):
         # The part that does not depend on the state is computed for all times at once.
         flat = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), self.kernel)
         gates = ops.reshape(ops.add(flat, self.bias), (time, batch, 4 * units))
-        live = None if mask is None else ops.transpose(mask)[:, :, None]
+        live = None if mask is None else ops.cast(ops.transpose(mask), "bool")[:, :, None]
         keep = None
         if resets is not None:
             keep = 1.0 - ops.cast(ops.transpose(resets), "float32")[:, :, None]

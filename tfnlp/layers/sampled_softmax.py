@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, as_ids, check_positive
 from tfnlp.layers.types import Shape, Tensor
 
 _BLOCK = 65536  # words of the full softmax that are computed together
@@ -90,7 +90,7 @@ class SampledSoftmax(Layer):
             kernel = ops.transpose(self.kernel)
             return ops.matmul(ops.cast(inputs, "float32"), kernel) + self.bias
         x = ops.cast(ops.reshape(inputs, (-1, inputs.shape[-1])), "float32")  # [N, P]
-        y = ops.reshape(targets, (-1,))  # [N]
+        y = as_ids(ops.reshape(targets, (-1,)))  # [N]
         losses = (
             self._sampled_losses(x, y) if training and self._sampled else self._full_losses(x, y)
         )

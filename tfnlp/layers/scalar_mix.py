@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, carried, check_positive
 from tfnlp.layers.types import Shape, Tensor
 
 
@@ -27,7 +27,7 @@ class ScalarMix(Layer):
 
     Call:
         inputs: list of L `[B, T, D]`.
-        mask: bool `[B, T]` or None; used by `layer_norm` only.
+        mask: bool `[B, T]`, or None: the mask that the inputs carry; used by `layer_norm` only.
 
     Returns:
         `[B, T, D]` in the compute dtype; the mixing itself is float32.
@@ -58,8 +58,7 @@ class ScalarMix(Layer):
         self.gamma = self.float32_weight("gamma", (), "ones")
 
     def call(self, inputs: list[Tensor], mask: Tensor | None = None) -> Tensor:
-        if isinstance(mask, list):
-            mask = None  # without a mask Keras passes a None for each of the inputs
+        mask = carried(mask, inputs)
         layers = [ops.cast(x, "float32") for x in inputs]
         if self.layer_norm:
             layers = [_normalized(x, mask) for x in layers]

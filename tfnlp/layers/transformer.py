@@ -8,7 +8,7 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
-from tfnlp.layers.base import check_positive
+from tfnlp.layers.base import carried, check_positive, fitting
 from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.normalization import LayerNorm
@@ -149,6 +149,10 @@ class TransformerBlock(WithLowRank):
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
         self._check(context, context_keys)
+        if cached_keys is None:
+            mask = carried(mask, inputs)
+        if context is not None:
+            context_mask = carried(context_mask, context)
         cache = dict(cached_keys=cached_keys, cached_values=cached_values, cache_index=cache_index)
 
         def block(
@@ -171,6 +175,9 @@ class TransformerBlock(WithLowRank):
         if cached_keys is not None:
             return block(*arrays)
         return rematerialized(block, arrays, [self], training)
+
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Tensor | None:
+        return fitting(previous_mask, inputs)
 
     def _attended(
         self,

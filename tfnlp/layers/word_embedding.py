@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, check_positive
+from tfnlp.layers.base import Layer, as_ids, check_positive
 from tfnlp.layers.types import Shape, Tensor
 
 
@@ -26,6 +26,7 @@ class WordEmbedding(Layer):
 
     def __init__(self, vocab_size: int, hidden_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.autocast = False  # of ids, which narrow floats would round
         check_positive(vocab_size=vocab_size, hidden_size=hidden_size)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
@@ -108,7 +109,7 @@ class SubwordEmbedding(WordEmbedding):
         self.subword_rows.assign(table)
 
     def call(self, inputs: Tensor) -> Tensor:
-        ids = ops.reshape(inputs, (-1,))  # [N]
+        ids = as_ids(ops.reshape(inputs, (-1,)))  # [N]
         rows = ops.take(self.subword_rows, ids, axis=0)
         rows = ops.concatenate([ops.cast(ids, "int32")[:, None], rows], 1)  # [N, 1 + G]
         # Only TensorFlow has arrays whose size depends on values.
@@ -141,4 +142,4 @@ def sums_of_existing(table: Tensor, rows: Tensor) -> Tensor:
 
 def look_up(table: Tensor, ids: Tensor) -> Tensor:
     """Return rows of a weight, `[*ids, H]`, without reading the whole weight."""
-    return ops.take(table.value, ids, axis=0)
+    return ops.take(table.value, as_ids(ids), axis=0)

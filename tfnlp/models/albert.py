@@ -6,6 +6,7 @@ import keras
 
 from tfnlp.layers import Pooler, TransformerBlock
 from tfnlp.layers.base import check_positive
+from tfnlp.layers.dense import Dense
 from tfnlp.layers.types import DType
 from tfnlp.models.bert import (
     BERT_BASE,
@@ -80,7 +81,7 @@ def albert(
         inputs, vocab_size, embedding_size, max_positions, num_segments, initializer, dtype
     )  # [B, T, E]
     x = normalized(x, norm_epsilon, dropout, dtype)
-    x = keras.layers.Dense(
+    x = Dense(
         hidden_size, kernel_initializer=initializer(), dtype=dtype, name="embedding_projection"
     )(x)  # [B, T, H]
     block = TransformerBlock(

@@ -17,6 +17,7 @@ from tfnlp.layers import (
     TransformerBlock,
 )
 from tfnlp.layers.base import check_positive
+from tfnlp.layers.dense import Dense
 from tfnlp.layers.types import DType, Tensor
 from tfnlp.models.bert import BERT_BASE, BERT_LARGE, BERT_MINI, BERT_TINY
 from tfnlp.models.encoder_parts import (
@@ -203,7 +204,7 @@ def _network(
     blocks = transformer_blocks(count, initializer, prefix, dtype=dtype, **block)
     if embedding_size == width:
         return blocks
-    return [keras.layers.Dense(width, dtype=dtype, name=f"{prefix}embedding_projection"), *blocks]
+    return [Dense(width, dtype=dtype, name=f"{prefix}embedding_projection"), *blocks]
 
 
 def _generator(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 
 import keras
 
 from tfnlp.layers import LowRank, TransformerBlock
+from tfnlp.layers.base import KeepsFrozen
 from tfnlp.layers.dense import BuiltDense
 
 
@@ -21,7 +23,8 @@ def add_low_rank(model: keras.Model, low_rank: LowRank) -> int:
 
     `W' = W + (alpha / r) A B` for each matrix W that the settings name (Hu et al. 2022, section
     4.1): see `LowRankUpdate`. The model is changed in place; its outputs stay the same, as B is
-    zero at first. Layers that are put on the model later are trained as usual.
+    zero at first. Layers that are put on the model later are trained as usual. In copies of the
+    model, from its file or by `clone_model`, the same weights are trained.
 
     Args:
         model: of blocks of `tfnlp.layers.TransformerBlock`, such as `bert` or `gpt` make.
@@ -41,9 +44,7 @@ def add_low_rank(model: keras.Model, low_rank: LowRank) -> int:
     for block in blocks:
         block.add_low_rank(low_rank)
     of_updates = {id(v) for _, dense, _ in low_rank_updates(model) for v in dense.update.variables}
-    for variable in model.trainable_variables:
-        variable.trainable = id(variable) in of_updates
-    return count_trained(model)
+    return _train_only(model, lambda variable: id(variable) in of_updates)
 
 
 def merge_low_rank(model: keras.Model) -> keras.Model:
@@ -61,10 +62,19 @@ def merge_low_rank(model: keras.Model) -> keras.Model:
     blocks = [block for block in low_rank_blocks(model) if block.low_rank is not None]
     for block in blocks:
         block.merge_low_rank()
-    for variable in model.variables if blocks else ():
+    if blocks:
+        train_everything(model)
+    return model
+
+
+def train_everything(model: keras.Model) -> None:
+    """Train all weights of a model again."""
+    # In TensorFlow Keras skips what has the value already, layers inside included.
+    model.trainable = False
+    model.trainable = True
+    for variable in model.variables:
         if keras.backend.is_float_dtype(variable.dtype):
             variable.trainable = True
-    return model
 
 
 def low_rank_updates(model: keras.Model) -> list[tuple[str, BuiltDense, tuple[str, ...]]]:
@@ -86,6 +96,8 @@ def train_weights(model: keras.Model, pattern: str) -> int:
     """Train those weights of a model alone in whose path a pattern is found.
 
     `"/(bias|beta)$"` is BitFit (Ben Zaken et al. 2022). A weight that is not trained now stays so.
+    In copies of the model, from its file or by `clone_model`, the same weights are trained; of
+    Keras's own layers, which tfnlp's models have in their heads, all or none.
 
     Args:
         model: changed in place.
@@ -106,9 +118,28 @@ def train_weights(model: keras.Model, pattern: str) -> int:
     if not any(compiled.search(v.path) for v in variables):
         some = ", ".join(v.path for v in variables[:3])
         raise ValueError(f"{pattern!r} is found in no weight; there are {some}, ...")
-    for variable in variables:
-        variable.trainable = compiled.search(variable.path) is not None
+    return _train_only(model, lambda variable: compiled.search(variable.path) is not None)
+
+
+def _train_only(model: keras.Model, chosen: Callable[[keras.Variable], bool]) -> int:
+    """Freeze the weights that are not chosen; return the number of those that are trained."""
+    for variable in model.trainable_variables:
+        variable.trainable = chosen(variable)
+    for layer in _layers_of(model):
+        # In files of Keras its own layers say whether they are frozen, not which weights are.
+        frozen = layer.weights and not layer.trainable_weights
+        if frozen and not isinstance(layer, KeepsFrozen):
+            layer.trainable = False
     return count_trained(model)
+
+
+def _layers_of(model: keras.Model) -> Iterator[keras.layers.Layer]:
+    """Return the layers of a model and of the models in it."""
+    for layer in model.layers:
+        if isinstance(layer, keras.Model):
+            yield from _layers_of(layer)
+        else:
+            yield layer
 
 
 def count_trained(model: keras.Model) -> int:

@@ -11,6 +11,7 @@ from tfnlp.layers import (
     TokenEmbedding,
 )
 from tfnlp.layers.base import check_positive
+from tfnlp.layers.dense import Dense
 from tfnlp.layers.types import DType
 
 NNLM = dict(context=4, embedding_size=30, hidden_size=100)  # MLP9 of the paper's table 1
@@ -84,7 +85,7 @@ def nnlm(
     x = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
     parts = [x] if direct else []
     if hidden_size:
-        hidden = keras.layers.Dense(hidden_size, "tanh", dtype=dtype, name="hidden")(x)
+        hidden = Dense(hidden_size, "tanh", dtype=dtype, name="hidden")(x)
         parts.insert(0, Dropout(dropout, dtype=dtype, name="hidden_dropout")(hidden))
     features = ops.concatenate(parts, -1) if len(parts) > 1 else parts[0]
     if loss == "hierarchical":

@@ -50,8 +50,8 @@ def _restored(function: Callable) -> Any:
 def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trace | None:
     """Return the trace for a call, or None.
 
-    Integers fit any width of integer, floats any width of float; see `converted`. Arguments that
-    are not given take their defaults.
+    Integers fit any width of integer, floats any width of float, and in a graph float32 fits all;
+    see `converted`. Arguments that are not given take their defaults.
     """
     found = []
     for trace in traces:
@@ -71,7 +71,10 @@ def converted(specs: Any, inputs: Any) -> Any:
         return {key: converted(spec, inputs[key]) for key, spec in specs.items()}
     if isinstance(specs, list | tuple):
         return type(specs)([converted(*pair) for pair in zip(specs, inputs, strict=True)])
-    return inputs if inputs.dtype == specs.dtype else tf.cast(inputs, specs.dtype)
+    if inputs.dtype == specs.dtype:
+        return inputs
+    as_strings = specs.dtype == tf.string
+    return tf.strings.as_string(inputs) if as_strings else tf.cast(inputs, specs.dtype)
 
 
 def plain(nest: Any) -> Any:
@@ -125,9 +128,10 @@ def _pairs(specs: Any, inputs: Any) -> list[tuple] | None:
 
 def _fits(spec: Any, x: Any) -> bool:
     given, expected = tf.as_dtype(x.dtype), spec.dtype
-    if given != expected and not (
-        given.is_integer and expected.is_integer or given.is_floating and expected.is_floating
-    ):
+    # Keras rebuilds a subclassed model from a file by tracing it with floats.
+    rebuilt = given == tf.float32 and not tf.executing_eagerly()
+    alike = given.is_integer and expected.is_integer or given.is_floating and expected.is_floating
+    if not (given == expected or alike or rebuilt):
         return False
     if _ragged_rank(spec) != _ragged_rank(x):
         return False
