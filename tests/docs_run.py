@@ -156,9 +156,8 @@ def small(command: list[str]) -> list[str]:
     added = [option for given, option in FEWER.items() if given in command]
     known = None
     if command[0] == "tfnlp":
-        config = getattr(cli.parse(command), "config_class", None)
-        fields = dataclasses.fields(config) if config else []
-        known = {flag_of(f) for f in fields if not f.metadata["hidden"]} or None
+        configs = getattr(cli.parse(command), "config_classes", ())
+        known = {flag_of(f) for config in configs for f in dataclasses.fields(config)} or None
     for start, options in SMALL.items():
         if " ".join(command).startswith(start):
             added += [f"--{option}".strip() for option in f" {options}".split(" --")[1:]]

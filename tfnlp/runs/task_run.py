@@ -92,7 +92,9 @@ class TaskRun:
         if count is None or count == self.task_model.task.count_of_texts:
             return
         if not self.config.get("open"):
-            raise ValueError(f"{self.path} takes {self.task_model.task.takes}")
+            name, value = ("texts", texts) if choices is None else ("choices", choices)
+            known = self.task_model.task.count_of_texts - (choices is not None)
+            raise ValueError(f"`{name}` {value}: {self.path} reads {known}")
         self.suit_texts(count)
 
     def suit_texts(self, count: int) -> None:
