@@ -168,7 +168,7 @@ def test_scaled_gradients_of_float16_are_near_those_of_float32():
     found = {}
     for dtype, scale in (("float32", 1.0), ("mixed_float16", 2.0**10)):
         keras.config.set_dtype_policy(dtype)
-        task = toy.toy_trainer().task
+        task = toy.toy_trainer().objective
         for variable, value in zip(task.model.trainable_variables, weights(trainer), strict=True):
             variable.assign(value)
         batch = next(iter(toy.ToyBatches().dataset(3)))

@@ -25,7 +25,7 @@ from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
-from tfnlp.families.sentences import pooled_of
+from tfnlp.families.sentences import pooled_of, vectors_of_texts
 from tfnlp.families.sizes import width
 from tfnlp.families.vocabularies import PIECES
 from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
@@ -243,7 +243,7 @@ class SentenceTrainingRuns:
 
     def _vectors(self, model: Any) -> Mapping[str, np.ndarray]:
         texts = [text for example in self.dev for text in example.segments[:2]]
-        return sentence_runs.vectors_of_texts(model, texts)
+        return vectors_of_texts(model, texts)
 
     def _scores(self, vectors: Mapping[str, np.ndarray]) -> dict[str, float]:
         found = score_sentences(self.dev, vectors)

@@ -168,7 +168,7 @@ class FinetuneSettings(
 
 
 @dataclasses.dataclass(kw_only=True)
-class HeadSettings(FinetuneSettings, TokenBatchSettings):
+class HeadSettings(TokenBatchSettings, FinetuneSettings):
     """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
 
     folds: int | None = option(
