@@ -64,7 +64,7 @@ class Teaching:
             teacher.suit_texts(task.count_of_texts)
         elif theirs.count_of_texts != task.count_of_texts:
             raise ValueError(
-                f"`teacher` {teacher.path} takes {theirs.takes}, {theirs.count_of_texts} texts of "
+                f"`teacher` {teacher.path} reads {theirs.count_of_texts} texts of "
                 f"an example; those of `train` {source} have {task.count_of_texts}"
             )
         unknown = sorted(set(task.labels) - set(theirs.labels))
