@@ -29,6 +29,7 @@ from tfnlp.models.bert_tasks import (
     encoder_for_tasks,
     unpacked_task,
 )
+from tfnlp.models.coreference import Coreference
 from tfnlp.models.distilbert import (
     DISTILBERT_BASE,
     DISTILBERT_MEDIUM,
@@ -126,6 +127,7 @@ __all__ = [
     "BERT_MINI",
     "BERT_SMALL",
     "BERT_TINY",
+    "Coreference",
     "DISTILBERT_BASE",
     "DISTILBERT_MEDIUM",
     "DISTILBERT_MINI",

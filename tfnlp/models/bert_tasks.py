@@ -81,21 +81,24 @@ def bert_task(
     hidden: str | None = None,
     drop_first: bool = True,
     crf: float = 0.0,
+    window: int | None = None,
+    width: int | None = None,
     name: str = "bert_task",
 ) -> keras.Model:
     """Return a linear layer on the encoder's last layer `h_t` or on its `pooled`.
 
     "class" and "label": `W drop(pooled) + b`; "score": the same with one number; "choice":
     `w . drop(pooled_c)` for each sequence c, the same w; "tag": `W drop(h_t) + b`; "span":
-    `s . h_t` and `e . h_t`. Without a pooler `h_0` of the token `[CLS]` replaces `pooled`, or with
-    `hidden` `f(V drop(h_0) + c)`, a layer of the task; the encoder's pooler is then not part of the
-    model, nor with "tag" and "span".
+    `s . h_t` and `e . h_t`; "mention": `tfnlp.models.Coreference` on the words of a document, whose
+    windows the encoder reads one by one. Without a pooler `h_0` of the token `[CLS]` replaces
+    `pooled`, or with `hidden` `f(V drop(h_0) + c)`, a layer of the task; the encoder's pooler is
+    then not part of the model, nor with "tag", "span" and "mention".
 
     Args:
         encoder: a model made by `bert`, or another with its inputs and outputs, of which all
             weights are shared.
-        output: "class", "label" (any number of the K classes at once), "score", "choice", "tag" or
-            "span".
+        output: "class", "label" (any number of the K classes at once), "score", "choice", "tag",
+            "span" or "mention".
         num_classes: K, only for "class", "label" and "tag".
         sequences: C, of an example; more than 1 only for "choice".
         dropout: rate on pooled or h.
@@ -106,21 +109,25 @@ def bert_task(
         drop_first: whether `h_0` is dropped out before the hidden layer (not in DistilBERT).
         crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
             decoding are up to the task; 0: none.
+        window: with "mention" the tokens of a window, of which T is a multiple.
+        width: with "mention" the most words of a mention.
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`,
     `[B, T]` or, for "choice", `[B, C, T]`; of an encoder of packed rows also `sequence_ids` and,
-    for "class", "label" and "score", `first_positions` `[B, S]`, where S sequences of a row begin.
+    for "class", "label" and "score", `first_positions` `[B, S]`, where S sequences of a row begin;
+    with "mention" `word_positions` `[B, T]`, where words stand, then zeros.
 
     Outputs: dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]`,
     `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`,
-    -1e9 at padding. Of packed rows `class_logits` `[B, S, K]` and `score` `[B, S]`.
+    -1e9 at padding, or those of `tfnlp.models.Coreference`. Of packed rows `class_logits`
+    `[B, S, K]` and `score` `[B, S]`.
 
     Raises:
         ValueError: for an unknown `output`, num_classes, sequences or a CRF that do not fit it, or
             an encoder of packed rows with another output than "class", "label", "score" and "tag".
     """
-    head = head_of(output, num_classes, sequences, crf)
+    head = head_of(output, num_classes, sequences, crf, window=window, width=width)
     packed = "sequence_ids" in encoder.input
     if packed and not head.packs:
         raise ValueError(
@@ -135,6 +142,15 @@ def bert_task(
         vectors = _without_pooler(encoder)(inputs)["sequence_output"]  # [B, T, H]
         real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
         return keras.Model(inputs, head.outputs(vectors, real, initializer, drop), name=name)
+
+    if head.of_documents:
+        inputs = {**inputs, **head.inputs(seq_length)}
+        read = _without_pooler(encoder)
+        vectors = read({key: head.windows(inputs[key]) for key in read.input})["sequence_output"]
+        positions = inputs["word_positions"]
+        return keras.Model(
+            inputs, head.outputs(vectors, positions, initializer, dropout), name=name
+        )
 
     flat = inputs
     if head.several:

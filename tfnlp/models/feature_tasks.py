@@ -74,6 +74,8 @@ def feature_task(
     seq_length: int | None = None,
     crf: float = 0.0,
     predicate_size: int = 0,
+    window: int | None = None,
+    width: int | None = None,
     name: str = "feature_task",
 ) -> keras.Model:
     """Return a biLSTM on frozen features with a linear layer on its output.
@@ -85,10 +87,11 @@ def feature_task(
     sequence c, with `v = [max_t h_t; mean_t h_t]` over the real tokens. With `pairs` the same is
     taken of each segment, p and q, and `v = relu(U drop([p; q; |p - q|; p * q]) + d)` (Conneau et
     al. 2017, section 3.1). "tag": `W h_t + b`; "span": `s . h_t` and `e . h'_t` with
-    `h' = biLSTM(h)`.
+    `h' = biLSTM(h)`; "mention": `tfnlp.models.Coreference` on the words of a document, with a
+    biLSTM on each of its windows.
 
     Args:
-        output: "class", "label", "score", "choice", "tag" or "span".
+        output: "class", "label", "score", "choice", "tag", "span" or "mention".
         num_layers: layers L in `lm_layers`; 0: there is no such input, only word embeddings.
         size: their width D.
         num_classes: K, for "class", "label" and "tag" alone.
@@ -108,23 +111,26 @@ def feature_task(
             decoding are up to the task; 0: none.
         predicate_size: size of an embedding of whether a token is of the predicate, beside the
             features (He et al. 2017, section 2.2); 0: none.
+        window: with "mention" the tokens of a window, of which T is a multiple.
+        width: with "mention" the most words of a mention.
         name: name of the model.
 
     Inputs: dict of float32 `lm_layers` `[B, T, L, D]` (zeros at padding and at special tokens);
     with `predicate_size` int32 `predicate_mask` `[B, T]`, 1 at the predicate;
     int32 `[B, T]` `input_mask` (1 at real and special tokens), with `pairs` `input_type_ids`
     (0 or 1: which segment) and with `vocab_size` `word_ids` (0: padding or special). For "choice"
-    all have one axis more: `[B, C, T, ...]`.
+    all have one axis more: `[B, C, T, ...]`. With "mention" int32 `word_positions` `[B, T]`, where
+    words stand, then zeros.
 
     Outputs: dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]`,
     `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`,
-    -1e9 at padding.
+    -1e9 at padding; or those of `tfnlp.models.Coreference`.
 
     Raises:
         ValueError: for an unknown `output` or `mix`, or num_classes, sequences or a CRF that do
             not fit the output.
     """
-    head = head_of(output, num_classes, sequences, crf)
+    head = head_of(output, num_classes, sequences, crf, window=window, width=width)
     if vocab_size is None:
         check_positive(num_layers=num_layers)
     if mix not in ("weighted", "concat"):
@@ -140,6 +146,9 @@ def feature_task(
     flat = inputs
     if head.several:
         flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T, ...]
+    if head.of_documents:
+        flat = {key: head.windows(x) for key, x in inputs.items()}
+        inputs |= head.inputs(seq_length)
     real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
 
     parts = []
@@ -162,7 +171,9 @@ def feature_task(
     h = bilstms(x, real, units, lstm_layers, dropout)  # [B, T, 2*units]
 
     initializer = keras.initializers.GlorotUniform()
-    if head.of_tokens:
+    if head.of_documents:
+        outputs = head.outputs(h, inputs["word_positions"], initializer, dropout)
+    elif head.of_tokens:
         outputs = head.outputs(
             h, real, initializer, above=lambda h: bilstms(h, real, units, 1, dropout, "end_rnn")
         )

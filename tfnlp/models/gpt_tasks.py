@@ -57,6 +57,8 @@ def gpt_task(
     initializer_range: float = 0.02,
     seq_length: int | None = None,
     crf: float = 0.0,
+    window: int | None = None,
+    width: int | None = None,
     name: str = "gpt_task",
 ) -> keras.Model:
     """Return a linear layer on `h_c`, the encoder's last layer at the extract token of sequence c.
@@ -65,12 +67,12 @@ def gpt_task(
     the two orders of a pair the sum, which does not depend on the order. "score": the same with one
     number. "choice": `logit_c = w . drop(h_c)`, the same w for each answer. The dropout is that of
     the reference code: one mask for all sequences of an example. With `h_t`, the last layer at
-    token t, "tag": `W drop(h_t) + b`; "span": `s . h_t` and `e . h_t`. `h_t` depends on token t
-    and those before it only.
+    token t, "tag": `W drop(h_t) + b`; "span": `s . h_t` and `e . h_t`; "mention":
+    `tfnlp.models.Coreference`, see `bert_task`. `h_t` depends on token t and those before it only.
 
     Args:
         encoder: a model made by `gpt_with_extra_tokens`.
-        output: "class", "label", "score", "choice", "tag" or "span".
+        output: "class", "label", "score", "choice", "tag", "span" or "mention".
         num_classes: K, only for "class", "label" and "tag".
         sequences: C, of an example; 1 for "tag" and "span".
         dropout: rate on h.
@@ -78,10 +80,12 @@ def gpt_task(
         seq_length: static length T, or None for any length.
         crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
             decoding are up to the task; 0: none.
+        window, width: with "mention", see `bert_task`.
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids` and `input_mask` (1 for real tokens) `[B, C, T]`, and
-    except for "tag" and "span" `extract_positions` `[B, C]`.
+    except for "tag" and "span" `extract_positions` `[B, C]`; with "mention" `[B, T]`, and
+    `word_positions`.
 
     Outputs: dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]`,
     `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`,
@@ -91,14 +95,19 @@ def gpt_task(
     Raises:
         ValueError: for an unknown `output`, or num_classes, sequences or a CRF that do not fit it.
     """
-    head = head_of(output, num_classes, sequences, crf, both_orders=True)
+    head = head_of(output, num_classes, sequences, crf, True, window, width)
+    shape = (seq_length,) if head.of_documents else (sequences, seq_length)
     inputs = {
-        key: keras.Input((sequences, seq_length), dtype="int32", name=key)
-        for key in ("input_word_ids", "input_mask")
+        key: keras.Input(shape, dtype="int32", name=key) for key in ("input_word_ids", "input_mask")
     }
+    initializer = keras.initializers.RandomNormal(stddev=initializer_range)
+    if head.of_documents:
+        hidden = encoder({key: head.windows(x) for key, x in inputs.items()})["sequence_output"]
+        inputs |= head.inputs(seq_length)
+        outputs = head.outputs(hidden, inputs["word_positions"], initializer, dropout)
+        return keras.Model(inputs, outputs, name=name)
     flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T]
     hidden = encoder(flat)["sequence_output"]  # [C*B, T, H]
-    initializer = keras.initializers.RandomNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
     real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
     if head.of_tokens:

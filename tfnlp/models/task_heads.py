@@ -9,6 +9,7 @@ from keras import ops
 
 from tfnlp.layers import CRF, Dropout
 from tfnlp.layers.types import Tensor
+from tfnlp.models.coreference import Coreference
 
 Outputs = dict[str, Tensor]
 Layer = Callable[[Tensor], Tensor]
@@ -21,9 +22,12 @@ class Head(abc.ABC):
         classes: K, of the kinds that have classes, else None.
         sequences: C, of an example.
         crf: the rate of a CRF, of tags.
+        window: tokens of a window, of documents.
+        width: most words of a mention, of documents.
 
     Attributes:
         of_tokens: whether it stands on the vectors of tokens, not of whole sequences.
+        of_documents: whether a row is a document, in windows one after the other.
         packs: whether rows of several examples can have it.
         several: whether each sequence of an example has an output of its own.
         least: the least K; 0: it has no classes.
@@ -31,12 +35,16 @@ class Head(abc.ABC):
 
     name: ClassVar[str]
     of_tokens: ClassVar[bool] = False
+    of_documents: ClassVar[bool] = False
     packs: ClassVar[bool] = True
     several: ClassVar[bool] = False
     least: ClassVar[int] = 0
 
-    def __init__(self, classes: int | None, sequences: int, crf: float) -> None:
+    def __init__(
+        self, classes: int | None, sequences: int, crf: float, window: int | None, width: int | None
+    ) -> None:
         self.classes, self.sequences, self.crf = classes, sequences, crf
+        self.window, self.width = window, width
 
 
 class SequenceHead(Head):
@@ -176,8 +184,40 @@ class SpanHead(TokenHead):
         return outputs
 
 
+class MentionHead(Head):
+    """What `tfnlp.models.Coreference` returns of the words of a document.
+
+    Inputs beside the others: int32 `word_positions` `[B, T]`, where the words stand among the
+    tokens of all windows, then zeros. T is a multiple of the window.
+    """
+
+    name, packs, of_documents = "mention", False, True
+
+    def inputs(self, seq_length: int | None) -> dict[str, Tensor]:
+        """Return the symbolic input that a model of documents has beside those of windows."""
+        return {"word_positions": keras.Input((seq_length,), dtype="int32", name="word_positions")}
+
+    def windows(self, x: Tensor) -> Tensor:
+        """Return x `[B, T, ...]` as windows `[B T / window, window, ...]`."""
+        return ops.reshape(x, (-1, self.window, *x.shape[2:]))
+
+    def outputs(
+        self, h: Tensor, positions: Tensor, initializer: keras.Initializer, dropout: float
+    ) -> Outputs:
+        """Return the named outputs, float32, of the vectors of windows `[N, window, F]`."""
+        scores = Coreference(
+            self.width,
+            dropout=dropout,
+            kernel_initializer=initializer,
+            dtype="float32",
+            name="coreference",
+        )
+        return scores(ops.cast(h, "float32"), positions)
+
+
 HEADS = {
-    head.name: head for head in (ClassHead, LabelHead, ScoreHead, ChoiceHead, TagHead, SpanHead)
+    head.name: head
+    for head in (ClassHead, LabelHead, ScoreHead, ChoiceHead, TagHead, SpanHead, MentionHead)
 }
 
 
@@ -187,6 +227,8 @@ def head_of(
     sequences: int,
     crf: float = 0.0,
     both_orders: bool = False,
+    window: int | None = None,
+    width: int | None = None,
 ) -> Head:
     """Return the head of a kind of output; `both_orders`: other than choices may have sequences.
 
@@ -195,7 +237,7 @@ def head_of(
     """
     if output not in HEADS:
         raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, HEADS))}")
-    head = HEADS[output](num_classes, sequences, crf)
+    head = HEADS[output](num_classes, sequences, crf, window, width)
     if bool(head.least) != (num_classes is not None) or (num_classes or 0) < head.least:
         raise ValueError(f"num_classes={num_classes} does not fit output={output!r}")
     fits = sequences == 1 or (both_orders and not head.of_tokens)
@@ -203,6 +245,8 @@ def head_of(
         raise ValueError(f"sequences={sequences} does not fit output={output!r}")
     if not crf >= 0 or crf and not isinstance(head, TagHead):
         raise ValueError(f"crf={crf} does not fit output={output!r}; only tags have a rate above 0")
+    if any((x is not None) != head.of_documents for x in (window, width)):
+        raise ValueError(f"window={window} and width={width} do not fit output={output!r}")
     return head
 
 

@@ -148,13 +148,13 @@ def make_trainer(
 
 def task_of(model: Any, settings: dict[str, Any]) -> Any:
     """Return what is learnt of a `tfnlp.hub.TaskModel`."""
-    options: dict[str, Any] = {"label_smoothing": settings.get("label_smoothing", 0.0)}
+    options = {name: settings[name] for name in ("label_smoothing",) if name in settings}
     if "class_weights" in settings:
         options["class_weights"] = list(settings["class_weights"].values())
     if settings["lm_weight"]:
         task = tasks.GPTFineTuning(model.model, settings["lm_weight"], **options)
     else:
-        task = tasks.FineTuning(model.packed or model.model, **options)
+        task = model.task.objective(model.packed or model.model, **options)
     weight = settings.get("distillation_weight")
     return task if weight is None else tasks.TaskDistillation(task, weight, settings["temperature"])
 

@@ -317,7 +317,8 @@ def _training_batches(
     # A TPU's programs have fixed shapes.
     fixed = config.no_buckets or isinstance(strategy, tf.distribute.TPUStrategy)
     compiled = is_compiled(strategy, config.jit)
-    lengths = bucket_lengths(train.encoded.sizes) if compiled else None  # few programs
+    sizes, multiple = train.encoded.sizes, model.task.window or 8
+    lengths = bucket_lengths(sizes, multiple=multiple) if compiled else None  # few programs
     options = {"seed": seed, "pad_all": fixed}
     if tokens is not None:
         size, options["batch_tokens"] = parts, tokens

@@ -5,6 +5,7 @@ from tfnlp.settings.answer import AnswerSettings
 from tfnlp.settings.bert import BertSettings
 from tfnlp.settings.choose import ChooseSettings
 from tfnlp.settings.classify import ClassifySettings
+from tfnlp.settings.coref import CorefSettings
 from tfnlp.settings.distilbert import DistilBertSettings
 from tfnlp.settings.electra import ElectraPrediction, ElectraSettings
 from tfnlp.settings.elmo import ElmoEvaluation, ElmoPrediction, ElmoSettings
@@ -71,6 +72,7 @@ TASKS: dict[str, tuple[type[Settings], str]] = {
         AnswerSettings,
         TagSettings,
         RolesSettings,
+        CorefSettings,
         EmbedTaskSettings,
         FillSettings,
     )

@@ -7,6 +7,7 @@ from typing import Any
 from tfnlp.tasks.answer import Answer
 from tfnlp.tasks.choose import Choose
 from tfnlp.tasks.classify import Classify
+from tfnlp.tasks.coref import Coref
 from tfnlp.tasks.embed import Embed
 from tfnlp.tasks.fill import Fill
 from tfnlp.tasks.fine_tuning import FineTuning
@@ -24,6 +25,7 @@ __all__ = [
     "Answer",
     "Choose",
     "Classify",
+    "Coref",
     "Embed",
     "Fill",
     "FineTuning",
@@ -42,7 +44,7 @@ __all__ = [
 # A new task is one line here.
 TASKS: dict[str, type[Task]] = {
     task.name: task
-    for task in (Classify, Labels, Similarity, Choose, Answer, Tag, Roles, Embed, Fill)
+    for task in (Classify, Labels, Similarity, Choose, Answer, Tag, Roles, Coref, Embed, Fill)
 }
 _HEADS = {name: task for name, task in TASKS.items() if issubclass(task, HeadTask)}
 _FIELDS = {field.name for task in _HEADS.values() for field in dataclasses.fields(task)}

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 # What `Task.encode` returns: `inputs`, a dict of int32 `[N, T]` (with several sequences an example
 # `[N, C, T]`) as the reader packs them; `null_positions` `[N]` (`[N, C]`); `is_cut`, int32 `[B]`
 # (`[B, C]`), 1 for examples of which something is not read; `words`, strings ragged `[S, (W)]` that
-# `inputs["input_word_ids"]` number (ELMo), or None. Of windows also what `pack_windows` returns.
+# `inputs["input_word_ids"]` number (ELMo), or None. Of windows also what `pack_windows` returns. Of
+# documents in windows, one after the other, `inputs` are `[B, T]`, and `sizes` `[B]` their lengths.
 Encoded = dict[str, Any]
 Columns = dict[str, list[np.ndarray]]
 
@@ -77,6 +78,7 @@ class EncodedExamples:
             `pack_windows`; words are numbered across all examples.
         splits: int `[E + 1]`, the words of each example.
         starts, ends: int64 `[W]`, the bytes in their contexts where words begin and end.
+        window: tokens of the windows that a sequence has one after the other; 0: it has none.
         cut: the number of examples of which something is not read: texts longer than
             `max_length` together, or a question longer than `max_question`.
     """
@@ -88,6 +90,7 @@ class EncodedExamples:
     splits: np.ndarray | None = None
     starts: np.ndarray | None = None
     ends: np.ndarray | None = None
+    window: int = 0
     cut: int = 0
 
     @property
@@ -129,6 +132,7 @@ def encode_examples(
         np.concatenate([chunk["null_positions"] for chunk in found]),
         np.concatenate([chunk["row"] for chunk in found]),
         windows,
+        window=task.window,
         cut=sum(chunk["cut"] for chunk in found),
     )
     if windows:
@@ -138,6 +142,7 @@ def encode_examples(
             for words_of in windows["token_word"][rows : rows + len(chunk["row"])]:
                 words_of[words_of >= 0] += int(offset)
             rows += len(chunk["row"])
+    if "lengths" in found[0]:
         lengths = np.concatenate([chunk["lengths"] for chunk in found])
         together.splits = np.concatenate([[0], np.cumsum(lengths)])
         if "starts" in found[0]:
@@ -151,7 +156,7 @@ def _numpy(found: Encoded, first: int, examples: int, words: WordRows | None) ->
     inputs = {name: x.numpy() for name, x in found["inputs"].items()}
     if words is not None:
         inputs["input_word_ids"] = words.add(found["words"])[inputs["input_word_ids"]]
-    lengths = inputs["input_mask"].sum(-1)
+    lengths = found["sizes"].numpy() if "sizes" in found else inputs["input_mask"].sum(-1)
     lengths = lengths.reshape(len(lengths), -1).max(1)  # [N]
     windows = {name: found[name].numpy() for name in WINDOW if name in found}
 

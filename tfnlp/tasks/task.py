@@ -8,15 +8,18 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.forms import RowForm
 from tfnlp.data.labelled.rows import TaskData
 from tfnlp.layers import CRF
+from tfnlp.objectives.objective import Objective
 from tfnlp.settings.options import Settings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
+from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples
 
@@ -190,8 +193,13 @@ class HeadTask(Task, abc.ABC):
         """Return the class of each example, of which each fold shall have as many."""
         return [""] * len(examples)
 
+    def objective(self, model: keras.Model, **options: Any) -> Objective:
+        """Return what is learnt of a model; options are those of `FineTuning` that a run has."""
+        return FineTuning(model, **options)
+
     # Sequences.
 
+    window: ClassVar[int] = 0  # tokens of each window, where a row has all those of a document
     sequences: ClassVar[int] = 1  # that an example is read as
     pairs: ClassVar[bool] = False  # whether a sequence has two segments
 

@@ -25,6 +25,10 @@ _OUTPUTS = {
     "tag_logits": True,
     "start_logits": True,
     "end_logits": True,
+    "spans": True,
+    "span_logits": True,
+    "antecedents": True,
+    "antecedent_logits": True,
 }
 
 
@@ -119,8 +123,8 @@ def predict(
         model: a Keras model whose inputs and outputs are dicts.
         batches: their batches must hold the model's inputs; nothing else in them is used.
         names: outputs that are wanted; None: those of `class_logits`, `label_logits`,
-            `choice_logits`, `score`, `tag_logits`, `start_logits` and `end_logits` that the model
-            has.
+            `choice_logits`, `score`, `tag_logits`, `start_logits`, `end_logits`, `spans`,
+            `span_logits`, `antecedents` and `antecedent_logits` that the model has.
 
     Returns:
         dict of output name to values in the order of the N examples: an array [N, ...]; or, of

@@ -35,6 +35,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
     tag: `text` `[B]`, split at spaces, or `tokens` `[B, T]` and `sequence_len` int32 `[B]`, to
         `tags`, strings `[B, T]`, their `probabilities` and the `tokens`, "" and 0 at padding.
     roles: the same, with `predicate` int32 `[B]`, the number of the word from 0.
+    coref: `text` `[B]` to `mentions`, strings `[B, K]`, their `starts` and `ends` (bytes) and the
+        number of their cluster in `clusters`, "" and -1 at padding.
 
     The signature `serving_default` takes the same by name; the one with `tokens` is "tokens".
 
@@ -109,7 +111,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
                 ids = self._index.ids(tf.concat([[""], encoded["words"].values], 0))
                 inputs["word_ids"] = tf.gather(ids, rows)
             features = None
-        return task_outputs(model, inputs, self._task.value.sequences, features)
+        task = self._task.value
+        return task_outputs(model, inputs, task.sequences, features, task.window)
 
 
 def models_of(task_model: TaskModel) -> list[keras.Model]:

@@ -151,9 +151,11 @@ def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterat
     """Yield float32 `[n, L, D]` for each sequence of each example, in their order."""
     columns = [encoded.inputs[name] for name in _NAMES]
     sequences = [
-        np.stack([np.atleast_2d(x)[c] for x in example])  # [3, n]
+        np.stack(rows)  # [3, n]
         for example in zip(*columns, strict=True)
-        for c in range(np.atleast_2d(example[0]).shape[0])
+        for rows in zip(
+            *(x.reshape(-1, encoded.window or x.shape[-1]) for x in example), strict=True
+        )
     ]
     call = forward(features.encoder, ["embedding_output", "encoder_outputs"])
     weights = call.weights()

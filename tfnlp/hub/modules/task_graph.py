@@ -9,16 +9,21 @@ from tfnlp.hub.modules.frozen_features import EncoderFeatures
 
 
 def task_outputs(
-    model: Any, inputs: dict[str, tf.Tensor], sequences: int, features: EncoderFeatures | None
+    model: Any,
+    inputs: dict[str, tf.Tensor],
+    sequences: int,
+    features: EncoderFeatures | None,
+    window: int = 0,
 ) -> dict[str, tf.Tensor]:
     """Return the outputs of a task's model for packed sequences.
 
     Inputs are int32 `[B, T]`, or `[B, C, T]` with C `sequences` an example; of an ELMo also
-    `lm_layers`. `features` are the `EncoderFeatures` of a network on them, or None.
+    `lm_layers`. `features` are the `EncoderFeatures` of a network on them, or None. Their encoder
+    reads the sequences in parts of a `window`, if there is one.
     """
     inputs = dict(inputs)
     if features is not None:
-        flat = {name: tf.reshape(x, [-1, tf.shape(x)[-1]]) for name, x in inputs.items()}
+        flat = {name: tf.reshape(x, [-1, window or tf.shape(x)[-1]]) for name, x in inputs.items()}
         layers = features.layers(flat)  # [B*C, T, L, D]
         shape = tf.concat([tf.shape(inputs["input_mask"]), tf.shape(layers)[2:]], 0)
         inputs["lm_layers"] = tf.reshape(layers, shape)

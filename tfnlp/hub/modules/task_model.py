@@ -121,7 +121,7 @@ class TaskModel:
         few = is_compiled() if examples is None else not (mixed or by_tokens)
         sizes = prepared.encoded.sizes
         count = 6 if few else len(sizes)
-        multiple = 1 if examples is None and not few else 8
+        multiple = self.task.window or (1 if examples is None and not few else 8)
         return TaskBatches(
             tokens,
             fixed,
@@ -180,7 +180,8 @@ class TaskModel:
         (list). "tag": `tags`, `probabilities` (of the chosen tags; with a CRF their share among
         all sequences). "roles": as "tag".
         "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
-        `tfnlp.tasks.answer.answers`.
+        `tfnlp.tasks.answer.answers`. "coref": `clusters`, lists of [start, end] in characters, of a
+        document of words in words, and `mentions`, lists of texts.
 
         Args:
             examples: the examples.
