@@ -18,18 +18,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 # Encoders after BERT share its heads; what may differ is where pieces stand in a text. A GPT and
 # an ELMo have heads of their own. Each task is evaluated and predicted with one backbone.
 CROSSED = [
-    ("bert", ["pair", "labels", "crf", "roles"]),
-    ("elmo", ["choose", "answer"]),
+    ("bert", ["pair", "labels", "crf", "roles", "coref"]),
+    ("elmo", ["choose", "answer", "coref"]),
     ("gpt", ["similarity", "choose", "answer"]),
     ("roberta", ["answer"]),
 ]
 IN_LONG = [
     ("bert", ["similarity", "choose", "answer"]),
-    ("gpt", ["pair", "tag", "roles"]),
+    ("gpt", ["pair", "tag", "roles", "coref"]),
     ("elmo", ["pair", "crf", "roles"]),
     ("albert", ["answer"]),
     ("distilbert", ["answer"]),
-    ("electra", ["pair"]),
+    ("electra", ["pair", "coref"]),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import numpy as np
 
@@ -63,6 +64,7 @@ def write_toys(folder):
         table("tag", part, rows)
         files["crf", part] = files["tag", part]
         table("roles", part, roles(count, seed=count))
+        table("coref", part, [_clustered(text()) for _ in numbers])
         path = folder / f"{part}.json"
         contexts = [" ".join(text() for _ in range(1 + 5 * (i % 3))) + "." for i in range(count)]
         path.write_text(json.dumps(_squad(contexts, unanswerable=part)), encoding="utf-8")
@@ -77,6 +79,14 @@ def write_toys(folder):
 def _labels(text):
     """Any number of labels, also none."""
     return [word for word in ("dog", "cat", "man") if word in text.split()]
+
+
+def _clustered(text):
+    """The same word twice is a cluster, any other word of three a mention on its own."""
+    text = f"{text} , {text} ."
+    spans = {w: [[m.start(), m.end()] for m in re.finditer(rf"\b{w}\b", text)]
+             for w in ("dog", "cat", "man", "was", "it")}  # fmt: skip
+    return {"text": text, "clusters": [found for found in spans.values() if found]}
 
 
 def _tagged(words):
@@ -120,6 +130,7 @@ TASKS = {
     "tag": ("tag", ["--max-length", "12", "--stride", "5"]),
     "crf": ("tag", ["--max-length", "12", "--stride", "5", "--crf"]),
     "roles": ("roles", ["--max-length", "16", "--stride", "5"]),
+    "coref": ("coref", ["--max-length", "12", "--epochs", "60", "--learning-rate", "1e-2"]),
     "answer": (
         "answer",
         ["--max-length", "24", "--stride", "6", "--max-question", "8", "--max-answer", "5"],
@@ -158,11 +169,14 @@ def assert_evaluated_and_predicted(name, run, files, kept, folder, capsys):
         assert_alike(one, other)
 
 
+EXACT = ("tags", "choice", "labels", "clusters", "mentions")
+
+
 def assert_alike(one, other):
     """Two predictions, but for the last digits; of equal scores any order is right."""
     assert one.keys() == other.keys()
     for key, value in one.items():
-        if isinstance(value, str) or key in ("tags", "choice", "labels"):
+        if isinstance(value, str) or key in EXACT:
             assert value == other[key], key
         elif key != "answers":
             flat = [list(x[key].values()) if isinstance(x[key], dict) else x[key]
@@ -202,10 +216,21 @@ def inputs_of(name, dev):
         "classify": {"text": "sentence"},
         "pair": {"text_a": "premise", "text_b": "hypothesis"},
         "labels": {"text": "text"},
+        "coref": {"text": "text"},
         "similarity": {"text_a": "sentence1", "text_b": "sentence2"},
         "choose": {"text": "context", "choices": "choices"},
     }[name]
     return {key: [row[column] for row in rows] for key, column in columns.items()}
+
+
+def mentions_of(prediction):
+    """What `predict` says of a text, as its module has it: `(text, cluster)` of all mentions."""
+    found = [
+        (span, text, number)
+        for number, cluster in enumerate(prediction["clusters"])
+        for span, text in zip(cluster, prediction["mentions"][number], strict=True)
+    ]
+    return [[text, number] for _, text, number in sorted(found)]
 
 
 SERVED = {
@@ -215,6 +240,7 @@ SERVED = {
     "choose": ("choice", "probabilities"),
     **dict.fromkeys(("tag", "crf", "roles"), ("tags", "probabilities")),
     "answer": ("answer", "score", "scores"),
+    "coref": ("mentions",),
 }
 PADDED = ("labels", "tag", "crf", "roles")  # to the longest of a batch
 
@@ -224,12 +250,15 @@ def assert_served(name, said, predictions):
     for i, prediction in enumerate(predictions):
         for key in SERVED[name]:
             want, found = prediction[key], said[key][i]
+            if name == "coref":
+                pairs = zip(found, said["clusters"][i], strict=True)
+                want, found = mentions_of(prediction), [list(x) for x in pairs if x[1] >= 0]
             if isinstance(want, dict):
                 want = list(want.values())
             if isinstance(want, list) and name in PADDED:
                 assert key == "probabilities" or not any(found[len(want) :])
                 found = found[: len(want)]
-            if key in ("label", "labels", "choice", "tags", "answer"):
+            if key in ("label", "labels", "choice", "tags", "answer", "mentions"):
                 assert found == want, key
             else:
                 np.testing.assert_allclose(found, want, atol=2e-4, err_msg=key)
