@@ -130,7 +130,10 @@ TASKS = {
     "tag": ("tag", ["--max-length", "12", "--stride", "5"]),
     "crf": ("tag", ["--max-length", "12", "--stride", "5", "--crf"]),
     "roles": ("roles", ["--max-length", "16", "--stride", "5"]),
-    "coref": ("coref", ["--max-length", "12", "--epochs", "60", "--learning-rate", "1e-2"]),
+    "coref": (
+        "coref",
+        ["--max-length", "12", "--epochs", "12", "--batch-size", "1", "--learning-rate", "1e-2"],
+    ),
     "answer": (
         "answer",
         ["--max-length", "24", "--stride", "6", "--max-question", "8", "--max-answer", "5"],
@@ -141,8 +144,8 @@ TASKS = {
 def finetuned(name, model, files, run):
     """Fine-tunes on a toy task and returns the predictions of the dev file, a list of dicts."""
     task, options = TASKS[name]
-    command = ["finetune", task, "--model", model, *files[name], "--output", run, *options]
-    assert tfnlp(*command, *TRAINING) == 0
+    command = ["finetune", task, "--model", model, *files[name], "--output", run]
+    assert tfnlp(*command, *TRAINING, *options) == 0
     lines = (run / "dev_predictions.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 

@@ -12,7 +12,7 @@ from tests.support import golden
 from tfnlp.models import Coreference
 from tfnlp.objectives.coreference import CoreferenceLoss
 from tfnlp.tasks import Coref
-from tfnlp.tasks.coref import clusters_of
+from tfnlp.tasks.coref import CorefPlayground, clusters_of
 from tfnlp.tasks.coreference_scores import coreference_scores
 
 CASES = golden("coreference_scorer")
@@ -157,3 +157,13 @@ def test_what_a_task_learns_of_its_examples():
     assert Coref.learnt_from(Coref.read(rows).examples, Settings, max_length=16).singletons
     with pytest.raises(ValueError, match="have no mentions"):
         Coref.learnt_from(Coref.read([("A b .", [])]).examples, Settings, max_length=16)
+
+
+def test_a_page_counts_characters():
+    text = "Zoë sah Jürgen . Er lachte ."
+    starts = [len(text[:place].encode()) for place in (0, 8, 17)]
+    ends = [len(text[:place].encode()) for place in (3, 14, 19)]
+    found = {"starts": [*starts, -1], "ends": [*ends, -1], "clusters": [0, 1, 1, -1]}
+    shown = CorefPlayground({}).shown({"text": text}, found)
+    assert shown == {"clusters": [[[0, 3]], [[8, 14], [17, 19]]]}
+    assert [text[a:b] for a, b in shown["clusters"][1]] == ["Jürgen", "Er"]

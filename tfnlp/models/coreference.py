@@ -52,7 +52,7 @@ class Coreference(MaskEnds):
     def __init__(
         self,
         width: int,
-        units: int = 256,
+        units: int = 150,
         kept: float = 0.4,
         antecedents: int = 50,
         dropout: float = 0.3,

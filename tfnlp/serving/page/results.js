@@ -101,6 +101,29 @@ function tagged(row, found) {
   return [line];
 }
 
+// Mentions with the number of their cluster; where they nest, the inner one.
+function clustered(row, found) {
+  const letters = Array.from(row.text); // places count characters, not UTF-16 units
+  const mentions = found.clusters.flatMap((places, number) => places.map(([start, end]) => ({ start, end, number })));
+  mentions.sort((one, other) => (other.end - other.start) - (one.end - one.start));
+  const owner = letters.map(() => null);
+  for (const mention of mentions) owner.fill(mention, mention.start, mention.end);
+  const line = element("p", { className: "tagged" });
+  for (let start = 0, end = 0; start < letters.length; start = end) {
+    while (end < letters.length && owner[end] === owner[start]) end += 1;
+    const text = letters.slice(start, end).join("");
+    if (owner[start] === null) {
+      line.append(text);
+      continue;
+    }
+    const number = owner[start].number + 1;
+    const box = element("span", { className: "tag" }, [text, element("small", { textContent: number })]);
+    box.style.setProperty("--hue", (number * 67) % 360);
+    line.append(box);
+  }
+  return [line];
+}
+
 function filled(row, found) {
   const masks = found.masks.map((tokens) => bars(tokens.map((one) => [one.token, one.probability])));
   return [paragraph(row.text, "given"), element("p", {}, [element("strong", { textContent: found.text })]), ...masks];
@@ -144,7 +167,7 @@ function near(row, found) {
 
 const HOW = {
   classify: classified, labels: labelled, similarity: compared, choose: picked, answer: answered,
-  tag: tagged, roles: tagged, fill: filled, write: written, translate: translated,
+  tag: tagged, roles: tagged, coref: clustered, fill: filled, write: written, translate: translated,
   neighbours: near, words: near, search: near,
 };
 
