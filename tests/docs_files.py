@@ -64,6 +64,18 @@ def _conll() -> str:
     return "\n\n".join("\n".join(lines) for lines in tags) + "\n"
 
 
+def _novels() -> str:
+    """Return documents of which the first and the last word are a cluster."""
+    found = []
+    for number, text in enumerate(_sentences(24)):
+        words = [*text.split()[:8], "she"]
+        marks = ["(0)", *["-"] * 7, "(0)"]
+        rows = zip(range(9), words, marks, strict=True)
+        lines = (f"novel\t0\t{place}\t{word}\t-\t{mark}" for place, word, mark in rows)
+        found += [f"#begin document ({number});", *lines, "#end document"]
+    return _lines(found)
+
+
 def _conllu(roles: bool = True) -> str:
     """Return sentences with parts of speech, and a predicate each with its roles if asked."""
     kinds = [("PRON", "_", "ARG0"), ("VERB", "sell.01", "V"), ("PRON", "_", "ARG1")]
@@ -110,6 +122,7 @@ FILES = {
     "messages_*.jsonl": _labels,
     "*.jsonl": _objects,
     "rows.json": lambda: json.dumps({"instances": [{"text": "the dog ran"}]}),
+    "novels_*.conll": _novels,
     "*.conll": _conll,
     "ewt_*.conllu": lambda: _conllu(roles=False),
     "*.conllu": _conllu,
