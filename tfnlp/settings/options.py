@@ -201,6 +201,13 @@ class Settings:
         copy.given = self.given
         return copy
 
+    def refuse(self, names: Sequence[str], why: str) -> None:
+        """Refuse arguments that were given, and would change nothing."""
+        for name in names:
+            value = getattr(self, name, None)
+            if name in self.given and value is not None and value is not False:
+                raise ValueError(f"`{name}` {why}")
+
     def check(self) -> None:
         """Check types, choices and limits of all fields."""
         hints = typing.get_type_hints(type(self))
