@@ -7,7 +7,6 @@ import inspect
 import io
 import itertools
 import json
-import pathlib
 import typing
 
 import numpy as np
@@ -41,7 +40,7 @@ UNTOLD = {
     "restart": "what is deleted first",
     "wait": "how long something is waited for",
     **dict.fromkeys(("engine", "strategy"), "where it is computed, with the same numbers"),
-    **dict.fromkeys(("remat", "jit", "steps_per_call"), "how it is computed, with the same numbers"),
+    **dict.fromkeys(("remat", "jit", "steps_per_call"), "how it is computed, to the same numbers"),
     "profile": "what is written beside the run: where time goes",
     "cache": "what is computed once for several runs",
 }
@@ -54,47 +53,61 @@ OF_THE_LOOP = {
 # What all tasks read in the same lines, which `classify` stands for.
 OF_TASKS = {field.name for field in dataclasses.fields(OWNERS["finetune choose"])} - {"max_length"}
 
-# Values where a half, the double or another choice will not do; {name} is a file below.
-VALUES = {
-    "valid": "{valid.txt}", "vocab": "{vocab}", "start": "{start}", "teacher": "{teacher}",
-    "valid_source": "{valid.txt}", "valid_target": "{valid.txt}", "layout": "prose",
-    "text": [("the dog ran", "a dog"), ("a cat sat", "the cat"), ("he was", "it")] * 9,
-    "source": "{valid.txt}", "target": "{valid.txt}", "max_vocab": 50, "min_count": 2,
-    "learning_rate": 0.5, "warmup": 0.5, "weight_decay": 3.0, "clip_norm": 1e-3, "epochs": 0.2,
-    "steps": 3, "size": "mini", "max_positions": 40, "initializer_range": 0.5, "samples": 7,
-    "max_predictions": 1, "workers": "a:1,b:2", "index": 0, "tpu": "local", "examples": "/nowhere",
-    "accumulation": 2, "patience": 1, "evaluate_every": 2, "checkpoint_every": 2, "keep": 1,
-    "evaluate_batches": 1,
-    "num_heads": 4, "hidden_size": 16, "held_out": 0.5, "max_tokens": 12,
-    "dev": "{dev}", "limit": 8, "lora": 2, "lora_matrices": ["key"], "train_weights": "bias",
-    "seeds": [7], "search": 1, "metric": "nonsense", "folds": 2, "features": "last", "freeze": 1,
-    "text_columns": ["other"], "label": "gold", "label_columns": ["a", "b"], "separator": ";",
-    "class_weights": "balanced", "unlabelled": "{dev}", "sizes": [4], "max_answer": 1,
-    "max_question": 4, "batch_tokens": 64, "max_length": 12, "stride": 3, "objective": "simcse",
-    "skip_bad_rows": True, "attention": "dot",
-}  # fmt: skip
-# Settings that take others to take effect; alone they are refused, or do something, too.
-WITH = {
-    "valid_source": {"valid_target": "{valid.txt}"}, "valid_target": {"valid_source": "{valid.txt}"},
-    "min_n": {"subwords": True}, "max_n": {"subwords": True}, "buckets": {"subwords": True},
-    "new_weights": {"teacher": "{teacher}"}, "soft_targets": {"teacher": "{teacher}"},
-    "distillation_weight": {"teacher": "{teacher}"}, "temperature": {"teacher": "{teacher}"},
-    "masked_lm_weight": {"teacher": "{teacher}"}, "cosine_weight": {"teacher": "{teacher}"},
-    "unlabelled": {"teacher": "{teacher}"}, "input_feeding": {"attention": "dot"},
-    "lora_matrices": {"lora": 2}, "lora_alpha": {"lora": 2}, "lora_dropout": {"lora": 2},
-    "units": {"features": "last"}, "lstm_layers": {"features": "last"},
-    "predicate_size": {"features": "last"}, "word_embeddings": {"model": "{elmo}"},
-    "lm_weight": {"model": "{gpt}"}, "keep": {"steps": 4, "checkpoint_every": 1},
-    "patience": {"steps": 8, "evaluate_every": 1, "learning_rate": 9.0}, "skip_bad_rows": {"train": "{bad}"},
-    "epochs": {"steps": None},
-}  # fmt: skip
-# They do something in some runs alone: only together with the settings above.
-SELDOM = {"patience", "skip_bad_rows", "epochs"}
-# What the model to go on from, or to learn from, decides.
-DECIDED = {"num_layers", "hidden_size", "num_heads", "max_positions", "vocab_size", "units"}
-DECIDED |= {"projection_size", "generator_size", "size"}
+# What encoders after BERT read in lines of their own, beside what BERT lacks; BERT stands for them.
+OF_ENCODERS = {"size", "cased", "vocab", "vocab_size", "start", "whole_word", "pack"}
 
-LINES = books.path().read_text(encoding="utf-8")[:5000].split("\n")
+# Values where a half, the double or another choice will not do; {name} is a file of `Runs`.
+VALUES = {
+    "valid": "{valid.txt}", "valid_source": "{valid.txt}", "valid_target": "{valid.txt}",
+    "text": [("the dog ran", "a dog"), ("a cat sat", "the cat"), ("he was", "it")] * 9,
+    "vocab": "{vocab}", "start": "{start}", "teacher": "{teacher}", "examples": "/nowhere",
+    "layout": "prose", "max_vocab": 50, "min_count": 2, "held_out": 0.5, "max_tokens": 12,
+    "learning_rate": 0.5, "warmup": 0.5, "weight_decay": 3.0, "clip_norm": 1e-3, "epochs": 0.2,
+    "steps": 3, "accumulation": 2, "patience": 1, "evaluate_every": 2, "evaluate_batches": 1,
+    "checkpoint_every": 2, "keep": 1, "workers": "a:1,b:2", "index": 0, "tpu": "local",
+    "size": "mini", "max_positions": 40, "initializer_range": 0.5, "num_heads": 4,
+    "hidden_size": 16, "samples": 7, "max_predictions": 1, "attention": "dot",
+    "dev": "{dev}", "unlabelled": "{dev}", "text_columns": ["other"], "label": "gold",
+    "label_columns": ["a", "b"], "separator": ";", "limit": 8, "folds": 2, "seeds": [7],
+    "search": 1, "metric": "nonsense", "features": "last", "freeze": 1, "lora": 2,
+    "lora_matrices": ["key"], "train_weights": "bias", "class_weights": "balanced",
+    "sizes": [4], "objective": "simcse", "max_answer": 1, "max_question": 4, "stride": 3,
+    "batch_tokens": 64, "max_length": 12, "average": 1,
+    "finetune embed text_columns": ["anchor", "other"],
+}  # fmt: skip
+_TEACHER = {"teacher": "{teacher}"}
+# Settings that take others to take effect; without these they may also be refused.
+WITH = {
+    "valid_source": {"valid_target": "{valid.txt}"},
+    "valid_target": {"valid_source": "{valid.txt}"},
+    **dict.fromkeys(("min_n", "max_n", "buckets"), {"subwords": True}),
+    **dict.fromkeys(("new_weights", "soft_targets", "distillation_weight"), _TEACHER),
+    **dict.fromkeys(("masked_lm_weight", "cosine_weight", "unlabelled"), _TEACHER),
+    "temperature": _TEACHER,
+    **dict.fromkeys(("lora_matrices", "lora_alpha", "lora_dropout"), {"lora": 2}),
+    **dict.fromkeys(("units", "lstm_layers", "predicate_size"), {"features": "last"}),
+    "word_embeddings": {"model": "{elmo}"},
+    "lm_weight": {"model": "{gpt}"},
+    "keep": {"steps": 4, "checkpoint_every": 1, "average": 0},
+    "average": {"steps": 4, "checkpoint_every": 1},
+    "patience": {"steps": 8, "evaluate_every": 1, "learning_rate": 9.0},
+    "epochs": {"steps": None},
+    "skip_bad_rows": {"train": "{bad}"},
+}
+# They do something in some runs alone: only together with the settings above.
+SELDOM = {"patience", "skip_bad_rows", "epochs", "average"}
+_SIZES = ("num_layers", "hidden_size", "num_heads", "max_positions", "vocab_size", "units")
+_SIZES += ("projection_size", "generator_size")
+# What of the base can't be given beside a setting.
+WITHOUT = {
+    **dict.fromkeys(("start", "teacher"), _SIZES),
+    **dict.fromkeys(("valid", "valid_source", "valid_target", "dev"), ("held_out",)),
+    "vocab": ("vocab_size", "min_count", "max_vocab"),
+    "text": ("source", "target"),
+}
+
+_WORDS = books.path().read_text(encoding="utf-8")[:5000].split()
+LINES = [" ".join(_WORDS[i : i + 8]) + "\n" * (i % 5 == 0) for i in range(0, len(_WORDS), 8)]
 _STEPS = dict(batch_size=4, steps=2, steps_per_call=2, layout="lines", held_out=0.3)
 _ENCODER = _STEPS | dict(
     num_layers=1, hidden_size=8, num_heads=2, max_positions=32, vocab_size=250, seq_length=16
@@ -123,23 +136,25 @@ def rows(task, count=24):
     if task == "fill":
         return "{text.txt}"
     rng, found = np.random.default_rng(5), []
-    words = "the dog ran a cat sat man will go he was here it is end new day".split()
+    pool = "the dog ran a cat sat man will go he was here it is end new day".split()
     for n in range(count):
-        one, two, three = (" ".join(rng.choice(words, rng.integers(4, 9))) for _ in range(3))
+        one, two, three = (" ".join(rng.choice(pool, rng.integers(4, 9))) for _ in range(3))
         label, gold = ("yes" if n % 3 else "no"), ("yes" if n % 4 else "no")
         tags, marks = ([w[0] for w in one.split()], [w[-1] for w in one.split()])
+        other, question = {"other": three, "gold": n % 3}, {"id": str(n), "question": two}
+        answers = {"text": [one.split()[1]], "answer_start": [one.index(" ") + 1]}
+        split, roles = one.split(), ["A0", "V", *["O"] * len(tags[2:])]
+        words = {"words": split, "other": one.upper().split(), "gold": marks}
         found.append({
             "classify": {"text": one, "label": label, "other": two, "gold": gold},
             "labels": {"text": one, "labels": "x|y;z" if n % 3 else "x;z", "other": two,
                        "gold": "u|v", "a": n % 2, "b": n // 2 % 2},
-            "similarity": {"text_a": one, "text_b": two, "label": n % 5, "other": three, "gold": n % 3},
-            "choose": {"text": one, "choices": [two, three], "label": n % 2, "gold": (n + 1) % 2,
-                       "other": three},
-            "answer": {"id": str(n), "question": two, "context": one,
-                       "answers": {"text": [one.split()[1]], "answer_start": [one.index(" ") + 1]}},
-            "tag": {"words": one.split(), "tags": tags, "other": one.upper().split(), "gold": marks},
-            "roles": {"words": one.split(), "predicate": 1, "tags": ["A0", "V", *["O"] * len(tags[2:])],
-                      "gold": ["O", "V", *["A1"] * len(tags[2:])], "other": one.upper().split()},
+            "similarity": {"text_a": one, "text_b": two, "label": n % 5, **other},
+            "choose": {"text": one, "choices": [two, three], "label": n % 2, "other": three,
+                       "gold": (n + 1) % 2},
+            "answer": {**question, "context": one, "answers": answers},
+            "tag": {**words, "tags": tags},
+            "roles": {**words, "predicate": 1, "tags": roles, "gold": roles[::-1]},
             "embed": {"anchor": one, "positive": two, "other": three, "gold": float(n % 3)},
         }[task])  # fmt: skip
     return found
@@ -168,9 +183,9 @@ class Runs:
             command, name = owner.split()
             if (command, value) == ("pretrain", "{teacher}"):
                 return str(backbone("bert", self.folder))
-            changes = {}
-            if value == "{vocab}":
-                changes = {"vocab_size": 280} if "vocab_size" in names_of(OWNERS[owner]) else {"max_vocab": 50}
+            learnt = "vocab_size" in names_of(OWNERS[owner])
+            smaller = {"vocab_size": 280} if learnt else {"max_vocab": 50}
+            changes = smaller if value == "{vocab}" else {}
             self.found(owner, changes)
             place = self.places[owner, repr(sorted(changes.items()))]
             names = ("vocab.txt", "vocab", "spiece.model")
@@ -188,9 +203,7 @@ class Runs:
         key = owner, repr(sorted(changes.items()))
         if key not in self.seen:
             settings = {**self.base(owner), **changes}
-            if {"start", "teacher"} & set(changes) and owner.startswith("pretrain"):
-                settings = {n: x for n, x in settings.items() if n not in DECIDED or n in changes}
-            settings = {n: self.filled(owner, x) for n, x in settings.items()}
+            settings = {n: self.filled(owner, x) for n, x in settings.items() if x is not None}
             output = self.folder / f"run{len(self.seen)}"
             self.places[key], self.seen[key] = output, _outcome(owner, settings, output)
         return self.seen[key]
@@ -217,8 +230,8 @@ def _outcome(owner, settings, output):
     except (ValueError, OSError) as error:
         return str(error)
     files = [path for path in sorted(output.rglob("*")) if path.is_file()]
-    kept = {str(p.relative_to(output)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files
-            if p.name != "config.json" and "logs" not in p.parts and p.suffix != ".png"}  # fmt: skip
+    files = [path for path in files if path.name != "config.json" and "logs" not in path.parts]
+    kept = {str(p.relative_to(output)): hashlib.sha256(p.read_bytes()).digest() for p in files}
     return kept, json.dumps([results, said.getvalue()], default=str).replace(str(output), "")
 
 
@@ -227,8 +240,9 @@ def off(owner, name, base):
     kind = OWNERS[owner]
     (field,) = (field for field in dataclasses.fields(kind) if field.name == name)
     now, choices = base.get(name, default_of(field)), field.metadata["choices"]
-    if name in VALUES and (not choices or VALUES[name] in choices or isinstance(VALUES[name], list)):
-        return VALUES[name]
+    value = VALUES.get(f"{owner} {name}", VALUES.get(name))
+    if value is not None and (not choices or isinstance(value, list) or value in choices):
+        return value
     if choices:
         return next(choice for choice in choices if choice != now)
     of, _, _ = element_type(typing.get_type_hints(kind)[name])
@@ -248,7 +262,8 @@ EVERY = sorted(set(itertools.chain(*map(names_of, OWNERS.values()))))
 def test_a_setting_of_others_is_refused_before_anything_is_read(owner, tmp_path):
     command, name = owner.split()
     function = {"pretrain": tfnlp.pretrain, "finetune": tfnlp.finetune}[command]
-    given = {"output": tmp_path / "run"} | ({} if command == "pretrain" else dict(model="m", train="t"))
+    given = {"output": tmp_path / "run"}
+    given |= {"model": "m", "train": "t"} if command == "finetune" else {}
     own = {*names_of(OWNERS[owner]), *inspect.signature(function).parameters}
     for other in (each for each in EVERY if each not in own):
         with pytest.raises(ValueError) as caught:
@@ -260,7 +275,9 @@ def test_a_setting_of_others_is_refused_before_anything_is_read(owner, tmp_path)
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("kind", ["bert", "gpt", "elmo", "bert_tag"])
+@pytest.mark.parametrize(
+    "kind", ["bert", *(pytest.param(x, marks=pytest.mark.slow) for x in ("elmo", "bert_tag"))]
+)
 def test_a_setting_of_other_formats_is_refused_before_anything_is_written(kind, tmp_path):
     task = golden("huggingface_heads") / kind
     model = tfnlp.load(task if task.exists() else backbone(kind, tmp_path / "toy"))
@@ -282,3 +299,72 @@ def test_no_mixin_is_hidden_by_what_another_base_lacks():
         for base in kind.__bases__:
             lacking = set(names_of(base)) - fields if issubclass(base, Settings) else set()
             assert not lacking, f"{kind.__name__} lacks {lacking} of {base.__name__}"
+
+
+def crossed(owner):
+    """Return the names of the settings of an owner that are crossed with it."""
+    command, name = owner.split()
+    left_out = set(UNTOLD)
+    if command == "pretrain" and name != "word2vec":
+        left_out |= OF_THE_LOOP - ({"keep"} if name in TRANSLATORS else set())
+    if command == "finetune" and name not in ("classify", "embed", "fill"):
+        left_out |= OF_TASKS
+    if name in ("roberta", "distilbert", "albert", "electra"):
+        left_out |= set(names_of(OWNERS["pretrain bert"])) - OF_ENCODERS
+    left_out |= {"source", "target"} | ({"text"} if name not in TRANSLATORS else set())
+    fields = dataclasses.fields(OWNERS[owner])
+    return [field.name for field in fields if field.name not in left_out and not is_required(field)]
+
+
+def ways(owner, name):
+    """Return settings of the base beside which a setting is set off."""
+    own, found = names_of(OWNERS[owner]), []
+    if name not in SELDOM:
+        found.append({})
+    if name in WITH:
+        own = {*own, "model", "train"}
+        found.append({n: x for n, x in WITH[name].items() if n in own and n != name})
+    return [
+        {**dict.fromkeys(n for one in (name, *more) for n in WITHOUT.get(one, ())), **more}
+        for more in found
+    ]
+
+
+# A sample of the others, which is run before each release only.
+SAMPLE = {
+    ("pretrain word2vec", "min_n"), ("pretrain glove", "x_max"), ("pretrain nnlm", "loss"),
+    ("pretrain transformer", "evaluate_batches"), ("pretrain transformer", "keep"),
+    ("pretrain bert", "whole_word"), ("finetune classify", "units"),
+    ("finetune classify", "word_embeddings"), ("finetune embed", "temperature"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Toy runs without pictures, step by step: two steps take less time than their graph."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("pretraining", "finetuning", "sentence_training"):
+            patch.setattr(f"tfnlp.runs.{module}.can_draw", lambda name: False)
+        tf.config.run_functions_eagerly(True)
+        yield Runs(tmp_path_factory.mktemp("runs"))
+        tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "owner, name",
+    [
+        pytest.param(*pair, marks=[] if pair in SAMPLE else pytest.mark.long)
+        for pair in ((owner, name) for owner in OWNERS for name in crossed(owner))
+    ],
+)
+def test_a_setting_changes_what_comes_out_or_is_refused(owner, name, runs):
+    for more in ways(owner, name):
+        value = off(owner, name, runs.base(owner))
+        before, after = runs.found(owner, more), runs.found(owner, {**more, name: value})
+        assert after != before, f"{owner} takes {name} {value} with {more}, and it changes nothing"
+        if isinstance(after, str):
+            assert name in after.replace("-", "_") and "\n" not in after
+            assert not set(more) & set(WITH.get(name, ())), f"{owner}: {after}"
+        elif isinstance(before, str):
+            assert name in ("skip_bad_rows", "text"), before
