@@ -367,4 +367,4 @@ def test_a_setting_changes_what_comes_out_or_is_refused(owner, name, runs):
             assert name in after.replace("-", "_") and "\n" not in after
             assert not set(more) & set(WITH.get(name, ())), f"{owner}: {after}"
         elif isinstance(before, str):
-            assert name in ("skip_bad_rows", "text"), before
+            assert name in ("skip_bad_rows", "text", "valid_source", "valid_target"), before
