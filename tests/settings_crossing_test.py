@@ -72,7 +72,7 @@ VALUES = {
     "search": 1, "metric": "nonsense", "features": "last", "freeze": 1, "lora": 2,
     "lora_matrices": ["key"], "train_weights": "bias", "class_weights": "balanced",
     "sizes": [4], "objective": "simcse", "max_answer": 1, "max_question": 4, "stride": 3,
-    "batch_tokens": 64, "max_length": 12, "average": 1,
+    "batch_tokens": 64, "max_length": 12, "average": 1, "pooling": "cls",
     "finetune embed text_columns": ["anchor", "other"],
 }  # fmt: skip
 _TEACHER = {"teacher": "{teacher}"}
@@ -348,6 +348,24 @@ def runs(tmp_path_factory):
         tf.config.run_functions_eagerly(True)
         yield Runs(tmp_path_factory.mktemp("runs"))
         tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.parametrize(
+    "owner, changes, name",
+    [
+        ("pretrain word2vec", {"loss": "hierarchical", "negatives": 3.0}, "negatives"),
+        ("pretrain transformer", {"keep": 2}, "keep"),
+        ("pretrain transformer", {"text": VALUES["text"]}, "source"),
+        ("pretrain bert", {"valid": "{valid.txt}"}, "held_out"),
+        ("pretrain bert", {"vocab": "{valid.txt}"}, "vocab_size"),
+        ("pretrain gpt", {**dict.fromkeys(_SIZES), "start": "{gpt}", "size": "mini"}, "size"),
+        ("finetune classify", {"dev": "{dev}", "held_out": 0.5}, "held_out"),
+        ("finetune embed", {"label": "gold", "objective": "cosine", "one_way": True}, "one_way"),
+    ],
+)
+def test_what_another_setting_takes_the_place_of_is_refused(owner, changes, name, runs):
+    line = runs.found(owner, changes)
+    assert isinstance(line, str) and f"`{name}`" in line and "\n" not in line
 
 
 @pytest.mark.slow
