@@ -41,6 +41,7 @@ UNTOLD = {
     "wait": "how long something is waited for",
     **dict.fromkeys(("engine", "strategy"), "where it is computed, with the same numbers"),
     **dict.fromkeys(("remat", "jit", "steps_per_call"), "how it is computed, to the same numbers"),
+    "no_buckets": "how far rows are padded, to the same numbers; tests/data",
     "profile": "what is written beside the run: where time goes",
     "cache": "what is computed once for several runs",
 }
