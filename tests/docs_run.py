@@ -165,8 +165,10 @@ def small(command: list[str]) -> list[str]:
         added = [x for x in added if x.split()[0] not in _SIZES]
     if {"--pack", "--batch-tokens"} & {*command}:  # batches of their own kind
         added = [x for x in added if x != "--no-buckets"]
-    if "--examples" in command:
+    if {"--examples", "--vocab"} & {*command}:
         added = [x for x in added if x.split()[0] != "--vocab-size"]
+    if "finetune" in command and "--features" not in command:
+        added = [x for x in added if x.split()[0] != "--units"]
     kept = [x for x in added if known is None or x.split()[0] in known]
     return [*command, *" ".join(kept).split()]
 

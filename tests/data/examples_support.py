@@ -61,7 +61,9 @@ def write_corpus(folder):
 
 def command(model, files, output, *flags):
     """The arguments of `tfnlp examples`, for small things."""
-    sizes = ["--seq-length", "32", "--vocab-size", "80" if model == "bert" else "300"]
+    sizes = ["--seq-length", "32"]
+    if "--vocab" not in flags:
+        sizes += ["--vocab-size", "80" if model == "bert" else "300"]
     shards = ["--seed", str(SEED), "--epochs", "2", "--shards", "3"]
     return [model, "--input", *files, "--output", str(output), *sizes, *shards, *flags]
 

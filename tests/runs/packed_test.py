@@ -107,7 +107,7 @@ def assert_same_losses(encoder, config, task, rows):
 def test_what_can_not_be_packed_is_refused(encoder, tmp_path):
     choices = [("a", ["b", "c"], 0)] * 20
     for task, rows, more, said in (
-        ("choose", choices, {}, "no argument pack"),
+        ("choose", choices, {}, "takes no `pack`; classify, labels, similarity, tag"),
         ("classify", ROWS, {"features": "last"}, "`pack` .* `features`"),
     ):
         with pytest.raises(ValueError, match=said):

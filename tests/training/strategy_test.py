@@ -14,9 +14,9 @@ from tfnlp.training import strategy as strategies
     "name, arguments, said",
     [
         ("pod", {}, "strategy='pod'"),
-        ("cpu", {"tpu": "local"}, "--tpu local"),
-        ("mirrored", {"workers": ["a:1"]}, "--workers"),
-        ("multi_worker", {"wait": 0.0}, "--wait 0.0"),
+        ("cpu", {"tpu": "local"}, "`tpu` local"),
+        ("mirrored", {"workers": ["a:1"]}, "`workers`"),
+        ("multi_worker", {"wait": 0.0}, "`wait` 0.0"),
         ("multi_worker", {"workers": ["a:1"]}, "--index"),
         ("multi_worker", {"workers": ["a:1"], "index": 1}, "--index 1"),
         ("multi_worker", {"workers": ["a:1", "a:1"], "index": 0}, "workers"),

@@ -170,7 +170,7 @@ def _check_teacher(settings: DistilBertSettings) -> None:
         )
     if same_folder(settings.teacher, settings.output):
         raise ValueError(f"`output` {settings.output} is the teacher; give a new folder")
-    for name in ("vocab", "cased"):
+    for name in ("vocab", "vocab_size", "cased"):
         if name in settings.given and getattr(settings, name):
             raise ValueError(f"`{name}` can't be given with `teacher`, which has a vocabulary")
 

@@ -13,7 +13,6 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.electra import ELECTRA_FILES
 from tfnlp.families.encoder import Encoder, encode
 from tfnlp.families.family import Loader, Measured
-from tfnlp.families.sizes import refuse_given
 from tfnlp.hub.modules.fill import tokens_and_texts
 from tfnlp.objectives import BertPretraining, ElectraPretraining
 from tfnlp.settings.electra import ElectraPrediction, ElectraSettings
@@ -42,7 +41,7 @@ class Electra(Encoder):
     def start(self, settings: ElectraSettings, load: Loader) -> Pretrained | None:
         """Return the ELECTRA to go on from, which must have both of its models."""
         if settings.start is not None:
-            refuse_given(settings, ("generator_size",), "can't be changed with `start`")
+            settings.refuse(("generator_size",), "can't be changed with `start`")
         before = super().start(settings, load)
         if before is not None and "replaced" not in before.pretrainer.output:
             raise ValueError(

@@ -31,7 +31,6 @@ from tfnlp.families.language_model import (
 )
 from tfnlp.families.preparation import Preparation, documents, tokenized, tokens_of
 from tfnlp.families.sentences import Pooled, of_words
-from tfnlp.families.sizes import refuse_given
 from tfnlp.families.vocabularies import WORDS
 from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 from tfnlp.hub.loading.saved_model import load_module
@@ -79,10 +78,10 @@ class Elmo(LanguageModel, Tunable, Planned):
 
     def start(self, settings: ElmoSettings, load: Loader) -> Pretrained | None:
         """Return the ELMo to go on from."""
-        before = self.loaded_start(settings, load, CHANGED_SIZES)
+        before = self.loaded_start(settings, load, ("size", *CHANGED_SIZES))
         if before is not None and before.words is not None:
             why = f"can't be given with `start` {settings.start}, which has a vocabulary"
-            refuse_given(settings, ("vocab", "max_vocab", "min_count"), why)
+            settings.refuse(("vocab", "max_vocab", "min_count"), why)
         return before
 
     def prepare(

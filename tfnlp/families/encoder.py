@@ -77,8 +77,9 @@ class Encoder(Tunable, Planned):
 
     def start(self, settings: EncoderSettings, load: Loader) -> Pretrained | None:
         """Return the model to go on from, which must have a masked-LM head."""
-        words = tuple(name for name in ("vocab", "cased") if hasattr(settings, name))
-        before = self.loaded_start(settings, load, (*CHANGED_SIZES, "max_positions"), words)
+        fixed = ("size", *CHANGED_SIZES, "max_positions", "initializer_range")
+        words = ("vocab", "vocab_size", "cased")
+        before = self.loaded_start(settings, load, fixed, words)
         heads = {} if before is None or before.pretrainer is None else before.pretrainer.output
         if before is not None and "mlm_logits" not in heads:
             raise ValueError(

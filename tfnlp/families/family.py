@@ -21,7 +21,6 @@ from tfnlp.families.sentences import (
     measured_on_pairs,
     pooled_of,
 )
-from tfnlp.families.sizes import refuse_given
 from tfnlp.files import same_folder
 from tfnlp.formats import export
 from tfnlp.settings.options import Settings
@@ -129,8 +128,8 @@ class Family(abc.ABC):
                 f"`start` and `output` are the same folder, {settings.output}; give a new "
                 "`output`, or leave `start` out to resume the run"
             )
-        refuse_given(settings, fixed, "can't be changed with `start`")
-        refuse_given(settings, vocabulary, "can't be given with `start`, which has a vocabulary")
+        settings.refuse(fixed, "can't be changed with `start`")
+        settings.refuse(vocabulary, "can't be given with `start`, which has a vocabulary")
         return load(settings.start, family=self)
 
     def settle(self, settings: Any, before: Pretrained | None) -> Any:

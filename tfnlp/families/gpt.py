@@ -85,7 +85,8 @@ class GPT(LanguageModel, Tunable, Planned):
 
     def start(self, settings: GPTSettings, load: Loader) -> Pretrained | None:
         """Return the GPT to go on from."""
-        return self.loaded_start(settings, load, (*CHANGED_SIZES, "max_positions"), ("vocab",))
+        fixed = ("size", *CHANGED_SIZES, "max_positions", "initializer_range")
+        return self.loaded_start(settings, load, fixed, ("vocab", "vocab_size", "bpe"))
 
     def settle(self, settings: GPTSettings, before: Pretrained | None) -> GPTSettings:
         """Return the settings with an initial range of the weights that suits the size."""

@@ -115,6 +115,7 @@ def documents(settings: Any, paragraphs: bool = False) -> tuple[Documents, Docum
 
     train = read("text")
     if settings.valid is not None:
+        settings.refuse(["held_out"], "is for a run without `valid`; leave one of them out")
         return train, read("valid")
     if isinstance(train, list):
         return split_documents(train, settings.held_out, settings.seed)

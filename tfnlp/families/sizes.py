@@ -107,11 +107,3 @@ def check_length(settings: SubwordTextSettings, positions: int) -> None:
             f"`seq_length` {settings.seq_length} is longer than the model's {positions} positions; "
             "shorten the sequences or raise `max_positions`"
         )
-
-
-def refuse_given(settings: Any, names: tuple[str, ...], why: str) -> None:
-    """Refuse arguments that follow from the model to go on from."""
-    for name in names:
-        value = getattr(settings, name)
-        if name in settings.given and value is not None and value is not False:
-            raise ValueError(f"`{name}` {why}")

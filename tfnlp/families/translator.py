@@ -150,6 +150,8 @@ class _Pairs(Preparation):
         valid = (_tokenize(tokenizer, side) for side in self.valid_texts[:2])
         self._valid = translation_batches(*valid, end, **shapes)
         self.held_out = self._valid.evaluation_batches()
+        if settings.evaluate_batches is not None:
+            self.held_out = self.held_out.take(settings.evaluate_batches)
         self.arguments = {"vocab_size": tokenizer.vocab_size, **sizes}
         self.size = sum(map(len, self.sources)) + sum(map(len, targets))
         checksum = zlib.crc32("\n".join(self.texts.sources).encode())
@@ -237,12 +239,14 @@ def _texts(settings: Any) -> tuple[ParallelText, ParallelText]:
     if (settings.valid_source is None) != (settings.valid_target is None):
         raise ValueError("give both `valid_source` and `valid_target`, or neither")
     if settings.text is not None:
+        settings.refuse(["source", "target"], "can't be given with `text`, pairs in their place")
         text = parallel_rows(settings.text, "text")
     elif settings.source is not None and settings.target is not None:
         text = read_parallel(settings.source, settings.target)
     else:
         raise ValueError("give `source` and `target`, the two files of a translation")
     if settings.valid_source is not None:
+        settings.refuse(["held_out"], "is for a run without `valid_source`; leave it out")
         return text, read_parallel(settings.valid_source, settings.valid_target)
     count = round(settings.held_out * len(text.sources))
     if not 0 < count < len(text.sources):

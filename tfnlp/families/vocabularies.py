@@ -37,9 +37,11 @@ class Vocabulary(abc.ABC):
 
     Attributes:
         name: Of the file or folder in a run.
+        learnt_with: Settings that decide what is learnt.
     """
 
     name: ClassVar[str] = "vocab.txt"
+    learnt_with: ClassVar[tuple[str, ...]]
 
     @abc.abstractmethod
     def read(self, path: str) -> Any:
@@ -60,6 +62,7 @@ class Vocabulary(abc.ABC):
     def kept(self, settings: Any) -> Any:
         """Return the tokens of `settings.vocab` or of an earlier start of the run, else None."""
         if settings.vocab:
+            settings.refuse(self.learnt_with, "is for a run without `vocab`, which is learnt then")
             return self.read(settings.vocab)
         path = tf.io.gfile.join(settings.output, self.name)
         if settings.restart or not tf.io.gfile.exists(path):
@@ -70,6 +73,8 @@ class Vocabulary(abc.ABC):
 
 class Words(Vocabulary):
     """The words of language models, with those that stand for ends and unknown ones."""
+
+    learnt_with = ("max_vocab", "min_count")
 
     def read(self, path: str) -> list[str]:
         """Return the words of a file of one a line."""
@@ -91,6 +96,8 @@ class Words(Vocabulary):
 
 class FrequentWords(Vocabulary):
     """The frequent words of a text, without any that stand for others."""
+
+    learnt_with = ("max_vocab", "min_count")
 
     def read(self, path: str) -> list[str]:
         """Return the words of a run, or of any file with one word a line."""
@@ -130,6 +137,7 @@ class Subwords(Vocabulary):
     kind: ClassVar[str]
     tokenizer: ClassVar[Callable[..., Any]]
     cased: ClassVar[bool] = True
+    learnt_with = ("vocab_size", "bpe")
 
     @abc.abstractmethod
     def train(self, texts: Iterable[str], size: int, **settings: Any) -> Any:

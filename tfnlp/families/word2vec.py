@@ -72,6 +72,7 @@ class _Blocks(Preparation):
 
     def __init__(self, settings: Word2VecSettings) -> None:
         self.settings = settings
+        _check_used(settings)
         self.tokens, train, valid = read_corpora(settings)
         sizes = dict(
             batch_size=settings.batch_size,
@@ -137,6 +138,23 @@ class _Blocks(Preparation):
     def line(self, when: str, results: dict[str, float]) -> str:
         """Return the loss."""
         return f"held out, {when}: {results['loss']:.4f} a pair"
+
+
+def _check_used(settings: Word2VecSettings) -> None:
+    """Refuse what other vectors or another loss would take notice of."""
+    rules = (
+        (("min_n", "max_n", "buckets"), settings.subwords, "needs `subwords`"),
+        (
+            ("negatives", "samples"),
+            settings.loss != "hierarchical",
+            "is not for `loss` hierarchical",
+        ),
+    )
+    for names, used, why in rules:
+        for name in names:
+            value = getattr(settings, name)
+            if not used and value != getattr(Word2VecSettings, name):
+                raise ValueError(f"`{name}` {value} {why}; leave it out")
 
 
 def _subwords(settings: Word2VecSettings, words: list[str]) -> tuple[Any, Any] | None:

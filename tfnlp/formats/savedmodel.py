@@ -168,7 +168,7 @@ class Pair(GraphedModel):
 
     def length(self, model: Pretrained, settings: Any) -> int:
         """Return the length to which texts are packed."""
-        return min(settings.seq_length or _LENGTH, model.config["max_positions"])
+        return _given_length(model, settings) or min(_LENGTH, model.config["max_positions"])
 
     def graph(self, model: Any, settings: Any) -> IdsGraph:
         reader, length = model.family.sentence_reader(model), self.length(model, settings)
@@ -213,6 +213,16 @@ class Encoder(Pair):
         if settings.combined:
             return {"module": paths}
         return dict(zip(self.parts, paths, strict=True))
+
+
+def _given_length(model: Pretrained, settings: Any) -> int | None:
+    """Return the length that is asked for, which the model must be able to read."""
+    length, positions = settings.seq_length, model.config.get("max_positions")
+    if length is not None and positions and length > positions:
+        raise ValueError(
+            f"`seq_length` {length} is longer than the {positions} positions of {model.path}"
+        )
+    return length
 
 
 def _served_heads(loaded: Pretrained) -> Any:
@@ -294,7 +304,7 @@ class Sentences(GraphedModel):
         return {"module": export_sentences(folder, *arguments, family=model.family.name)}
 
     def _network(self, model: Any, settings: Any) -> tuple[Any, Any, int]:
-        given = {"pooling": settings.pooling, "max_length": settings.seq_length}
+        given = {"pooling": settings.pooling, "max_length": _given_length(model, settings)}
         return model.family.sentence_network(model, given)
 
 

@@ -90,6 +90,7 @@ def read_parts(form: RowForm, config: Any) -> tuple[list[Any], list[Any], Any]:
     if config.folds:
         return train[: config.limit], [], config
     if config.dev is not None:
+        config.refuse(["held_out"], "is for a run without `dev`; leave one of them out")
         return train[: config.limit], read_data(form, config.dev, config, "dev").examples, config
     train = train[: config.limit]
     count = round(config.held_out * len(train))

@@ -1,5 +1,6 @@
 """The numbers of a fine-tuning run, and the trainer that they make."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from tfnlp.families.sizes import (
     width,
 )
 from tfnlp.settings.finetune import FinetuneSettings
+from tfnlp.settings.options import default_of
 from tfnlp.tasks import HeadTask
 from tfnlp.training import is_compiled
 
@@ -85,6 +87,27 @@ def max_length_of(config: FinetuneSettings, backbone: Any, default: int | None =
             f"{backbone.path}"
         )
     return config.max_length
+
+
+def check_used(config: FinetuneSettings, backbone: Any, features: str | None) -> None:
+    """Refuse what only networks on features, or models of another kind, would take notice of."""
+    family, whole = backbone.family, features is None
+    rules = (
+        (("units", "lstm_layers", "predicate_size", "cache"), not whole, "networks on `features`"),
+        (("layer_decay", "freeze"), whole, "models that are trained themselves, not `features`"),
+        (("word_embeddings",), family.word_embeddings, "an ELMo"),
+        (
+            ("lm_weight",),
+            family.language_model and whole and not backbone.saved,
+            "a run or a checkpoint of a GPT that is trained itself",
+        ),
+    )
+    fields = {field.name: field for field in dataclasses.fields(config)}
+    for names, used, of in rules:
+        for name in () if used else set(names) & set(fields):
+            value = getattr(config, name)
+            if value and value != default_of(fields[name]):  # 0 of what there is none of
+                raise ValueError(f"`{name}` is for {of}; {backbone.path} would not use it")
 
 
 def check_pack(config: FinetuneSettings, backbone: Any, features: str | None) -> None:

@@ -33,6 +33,7 @@ from tfnlp.runs.finetune_examples import (
 )
 from tfnlp.runs.finetune_recipe import (
     check_pack,
+    check_used,
     kept_numbers,
     loss_settings,
     make_trainer,
@@ -107,6 +108,7 @@ class Finetuning:
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = not self.backbone.family.trains
         self.features = config.features or ("sum-all" if frozen else None)
+        check_used(config, self.backbone, self.features)
         if config.pack:
             check_pack(config, self.backbone, self.features)
         self.adaptation = adaptation_asked(config)

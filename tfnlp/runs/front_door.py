@@ -154,6 +154,9 @@ def finetune(
     model = os.fspath(model) if isinstance(model, os.PathLike) else model
     names = [field.name for field in dataclasses.fields(config_class)]
     names = ("model", "train", "dev") if "model" in names else ("start", "text", "valid")
+    for public, name in zip(("model", "train", "dev"), names, strict=True):
+        if name in settings:
+            raise ValueError(f"there is no argument {name}; did you mean {public}?")
     given = dict(zip(names, (model, train, dev), strict=True))
     given.update(settings, output=None if output is None else os.fspath(output))
     config = config_class.make(**{n: value for n, value in given.items() if value is not None})

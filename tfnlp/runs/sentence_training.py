@@ -68,6 +68,7 @@ class SentenceTrainingRuns:
             self.train, config.objective, f"`train` {shown_source(config.train)}"
         )
         self._check_dev()
+        self._check_ranking()
         output = None if config.restart else config.output
         self.backbone = load_backbone(config.model, output)
         self.adaptation = adaptation_asked(config)
@@ -98,6 +99,15 @@ class SentenceTrainingRuns:
                 f"{name} has single texts, on which nothing can be measured; give `dev`, pairs "
                 "that people rated, or texts and those that belong to them"
             )
+
+    def _check_ranking(self) -> None:
+        """Refuse what no loss but that of ranking takes notice of."""
+        defaults = {"temperature": EmbedTaskSettings.temperature, "one_way": False}
+        for name, default in defaults.items():
+            if self.lesson.loss != "ranking" and getattr(self.config, name) != default:
+                raise ValueError(
+                    f"`{name}` is of ranking; the `objective` here is {self.lesson.objective}"
+                )
 
     def run(self, folder: str, features: None, seed: int) -> dict[str, Any]:
         """Train one run, or finish one that was stopped; see `Finetuning.run`."""

@@ -70,6 +70,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
 
 
 FIRST = "changed first"  # the group of what most people change
+# Commands to what they make, to its settings; `tfnlp.settings.tables` fills it in.
+OWNERS: dict[str, dict[str, type["Settings"]]] = {}
 
 
 def option(
@@ -183,9 +185,12 @@ class Settings:
 
     @classmethod
     def refusal(cls, name: str) -> str:
-        """Return what is said of an argument that is no field, with the nearest one."""
+        """Return what is said of an argument that is no field: the nearest one, or whose it is."""
         fields = names_of(cls)
         near = [ours for ours in ELSEWHERE.get(name, ()) if ours in fields]
+        others = None if near else _owners(cls, name)
+        if others:
+            return others
         near = near or difflib.get_close_matches(name, fields, 1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
         return f"there is no argument {name}; {hint}"
@@ -195,6 +200,13 @@ class Settings:
         copy = dataclasses.replace(self, **changes)
         copy.given = self.given
         return copy
+
+    def refuse(self, names: Sequence[str], why: str) -> None:
+        """Refuse arguments that were given, and would change nothing."""
+        for name in names:
+            value = getattr(self, name, None)
+            if name in self.given and value is not None and value is not False:
+                raise ValueError(f"`{name}` {why}")
 
     def check(self) -> None:
         """Check types, choices and limits of all fields."""
@@ -238,6 +250,19 @@ class Described(dict[str, str]):
 def names_of(cls: type[Settings]) -> list[str]:
     """Return the names of the arguments."""
     return [field.name for field in dataclasses.fields(cls)]
+
+
+def _owners(cls: type[Settings], name: str) -> str | None:
+    """Return who has an argument that these settings lack, those of the same command first."""
+    of = [(command, one) for command, kinds in OWNERS.items() for one in kinds if kinds[one] is cls]
+    for command, one in of:
+        for other in sorted(OWNERS, key=lambda other: other != command):
+            owners = [owner for owner, kind in OWNERS[other].items() if name in names_of(kind)]
+            if owners:
+                whose = f"{'' if other == command else f'{other} '}{', '.join(owners)}"
+                takes = "does" if len(owners) == 1 else "do"
+                return f"{command} {one} takes no `{name}`; {whose} {takes}"
+    return None
 
 
 def subclasses(cls: type) -> list[type]:

@@ -16,7 +16,7 @@ from tfnlp.settings.glove import GloVeSettings
 from tfnlp.settings.gpt import GPTEvaluation, GPTExamplesSettings, GPTPrediction, GPTSettings
 from tfnlp.settings.labels import LabelsSettings
 from tfnlp.settings.nnlm import NNLMEvaluation, NNLMSettings
-from tfnlp.settings.options import Settings
+from tfnlp.settings.options import OWNERS, Settings
 from tfnlp.settings.roberta import RobertaSettings
 from tfnlp.settings.roles import RolesSettings
 from tfnlp.settings.seq2seq import Seq2SeqSettings
@@ -77,6 +77,8 @@ TASKS: dict[str, tuple[type[Settings], str]] = {
         FillSettings,
     )
 }
+for _command, _table in (("pretrain", FAMILIES), ("finetune", TASKS)):
+    OWNERS[_command] = {name: kind for name, (kind, _) in _table.items()}
 # The sub-commands of `tfnlp predict` for pretrained models.
 PREDICTIONS: dict[str, tuple[type[PredictionSettings], str]] = {
     "word2vec": (

@@ -42,10 +42,21 @@ class TranslationTraining(TrainingSettings, TokenBatchSettings):
     label_smoothing: float = option(
         0.1, "share of the target spread over all tokens", group="optimisation", record="training"
     )
+    evaluate_batches: int | None = option(
+        None, "held-out batches of an evaluation (default: all)", at_least=1, group="checkpoints"
+    )
     average: int = option(
         5, "last checkpoints whose mean is used if it is better than the best one; 0: none",
         at_least=0, group="checkpoints",
     )  # fmt: skip
+
+    def check(self) -> None:
+        """Check the fields, and that the checkpoints to average are kept."""
+        super().check()
+        if "keep" in self.given and self.keep < self.average:
+            raise ValueError(
+                f"`keep` {self.keep} must be at least {self.average}, those that `average` takes"
+            )
 
 
 @dataclasses.dataclass(kw_only=True)

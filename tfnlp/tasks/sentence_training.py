@@ -59,9 +59,11 @@ class SentenceTraining(Objective):
         super().__init__(model)
         size = model.output[_VECTORS].shape[-1]
         if not all(1 <= n <= size for n in sizes):
-            raise ValueError(f"sizes={tuple(sizes)} must be from 1 to {size}, those of the vectors")
+            raise ValueError(
+                f"`sizes` {tuple(sizes)} must be from 1 to {size}, those of the vectors"
+            )
         if loss == "softmax" and sizes:
-            raise ValueError("sizes are for the losses ranking and cosine; leave them out")
+            raise ValueError("`sizes` is for the losses ranking and cosine; leave it out")
         self.loss, self.temperature, self.both_ways = loss, temperature, both_ways
         self.sizes = tuple(sorted({*sizes, size}))
         self.compares = loss == "ranking"

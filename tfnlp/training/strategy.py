@@ -69,11 +69,11 @@ def make_strategy(
         ConnectionError: if the workers belong to different clusters.
     """
     if tpu is not None and name not in ("tpu", "auto"):
-        raise ValueError(f"--tpu {tpu} needs the strategy 'tpu', not {name!r}")
+        raise ValueError(f"`tpu` {tpu} needs `strategy` tpu, not {name}")
     if name != "multi_worker" and (workers is not None or index is not None):
-        raise ValueError(f"--workers and --index need the strategy 'multi_worker', not {name!r}")
+        raise ValueError(f"`workers` and `index` need `strategy` multi_worker, not {name}")
     if not wait > 0:
-        raise ValueError(f"--wait {wait} must be a number of seconds above 0")
+        raise ValueError(f"`wait` {wait} must be a number of seconds above 0")
     if name not in STRATEGIES:
         raise ValueError(f"strategy={name!r} is unknown; choose one of {', '.join(STRATEGIES)}")
     if keras.backend.backend() == "jax":
