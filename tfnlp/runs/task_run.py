@@ -129,8 +129,9 @@ class TaskRun:
         Returns:
             a list of dicts: of "classify" `label` and `probabilities`, of "labels" `labels` and
             `probabilities`, of "similarity" `score`, of "choose" `choice` and `probabilities`, of
-            "tag" and "roles" `tags`, of "answer" `answer` and `score`, of "coref" `clusters`, lists of
-            [start, end] in characters (of a list of words in words), and `mentions`, their texts.
+            "tag" and "roles" `tags`, of "answer" `answer` and `score`, of "coref" `clusters`, lists
+            of [start, end] in characters (of a list of words in words), and `mentions`, their
+            texts.
 
         Raises:
             ValueError: for rows that the task can't read; names the row.
