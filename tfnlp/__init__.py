@@ -59,8 +59,8 @@ def settings(name: str) -> dict[str, str]:
     from tfnlp.settings.tables import FAMILIES, TASKS
 
     classes = {**FAMILIES, **TASKS}
-    if name not in classes:
-        raise ValueError(f"name={name!r} must be one of {', '.join(classes)}")
+    if name not in tuple(classes):
+        raise ValueError(f"`name` {name!r} must be one of {', '.join(classes)}")
     return classes[name][0].described()
 
 

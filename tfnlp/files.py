@@ -150,6 +150,13 @@ def write_lines(path: str, lines: Iterable[Any]) -> None:
             file.writelines(f"{line}\n" for line in lines)
 
 
+def given_path(value: Any, argument: str) -> str:
+    """Return a path that the user gave as `argument` as a string; ValueError for anything else."""
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError(f"`{argument}` {value!r:.60} must be a path, not {type(value).__name__}")
+    return os.fspath(value)
+
+
 def same_folder(first: Any, second: Any) -> bool:
     """Return whether two paths name the same folder."""
     if not all(isinstance(path, str | os.PathLike) for path in (first, second)):

@@ -52,6 +52,9 @@ def test_vectors_of_texts_that_are_cut_warn(tmp_path):
 @pytest.mark.slow
 def test_the_loaded_model_is_the_trained_one(run):
     loaded = tfnlp.load(run.path)
+    assert loaded.predict([]) == [] and loaded.embed([]).shape == (0, 8)
+    with pytest.raises(ValueError, match="no text"):
+        loaded.predict()
     for ours, theirs in zip(loaded.encoder.get_weights(), run.encoder.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     outputs = loaded(["the house was quiet", "it"])
@@ -143,6 +146,20 @@ def test_the_measures_of_a_16_bit_training_are_those_of_evaluate(run, tmp_path):
         (lambda: tfnlp.pretrain("bert", "x"), "`output`"),
         (lambda: tfnlp.finetune("tag", "x", [], output="y", bf16=True, fp16=True), "`fp16`"),
         (lambda: tfnlp.pretrain("gpt", "x", "y", size="big"), "`size`"),
+        (lambda: tfnlp.settings(["tag"]), "`name`"),
+        (lambda: tfnlp.load(3), "`path` 3"),
+        (lambda: tfnlp.inspect(None), "`path` None"),
+        (lambda: tfnlp.pretrain(["bert"], "x", "y"), "`family`"),
+        (lambda: tfnlp.pretrain("bert", "x", 3), "`output` 3"),
+        (lambda: tfnlp.pretrain("bert", "x", "y", start=3), "`start` 3"),
+        (lambda: tfnlp.finetune(["tag"], "x", []), "`task`"),
+        (lambda: tfnlp.finetune("tag", 3, [(["a"], ["B"])], output="y"), "`model` 3"),
+        (lambda: tfnlp.finetune("tag", "x", [], output=["y"]), "`output`"),
+        (lambda: tfnlp.finetune("tag", "x", [], output="y", teacher=["z"]), "`teacher`"),
+        (lambda: tfnlp.export(None, "y"), "`model` None"),
+        (lambda: tfnlp.export("x", None), "`directory` None"),
+        (lambda: tfnlp.embed(3, ["a"], "y.npy"), "`model` 3"),
+        (lambda: tfnlp.embed("x", ["a"], 3), "`output` 3"),
     ],
 )
 def test_errors_name_the_argument(call, name):

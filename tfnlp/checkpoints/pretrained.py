@@ -179,14 +179,14 @@ class Pretrained:
         """
         return self.export(directory, **{**settings, "format": format})
 
-    def predict(self, texts: Any = (), **settings: Any) -> list[Any]:
+    def predict(self, texts: Any = None, **settings: Any) -> list[Any]:
         """Return what `tfnlp predict` prints, as Python values: one for each text.
 
         Args:
-            texts: Strings, or one, as in `__call__`.
+            texts: Strings, or one, as in `__call__`; None where the settings say all.
             settings: Those of `tfnlp predict` for the family, such as `top` or `max_new_tokens`.
         """
-        texts = texts_of(texts, "texts")
+        texts = None if texts is None else texts_of(texts, "texts")
         if is_elsewhere():
             return self._in_tensorflow("predict", texts, **settings)
         return self.family.predicted(self, texts, settings)

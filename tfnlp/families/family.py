@@ -220,12 +220,14 @@ class Family(abc.ABC):
         return self.evaluate(loaded, self.evaluation.make(**given))
 
     def predicted(
-        self, loaded: Pretrained, texts: list[str], settings: dict[str, Any]
+        self, loaded: Pretrained, texts: list[str] | None, settings: dict[str, Any]
     ) -> list[Any]:
-        """Return the predictions of a model of this family."""
+        """Return the predictions of a model of this family; of no texts there are none."""
         self.check_weights(loaded)
         kind, _ = PREDICTIONS[self.predicts]
-        made = kind.make(model=loaded, text=list(texts), **settings)
+        made = kind.make(model=loaded, text=texts or [], **settings)
+        if made.reads_stdin and texts == []:
+            return []
         self.check_prediction(made)
         return self.predict(loaded, made)
 

@@ -12,6 +12,7 @@ from tfnlp.families.checked import check_size, count_weights, section, stated
 from tfnlp.families.family import Family
 from tfnlp.families.published import opened
 from tfnlp.families.sentence_runs import is_sentence_run, restored
+from tfnlp.files import given_path
 from tfnlp.formats import Place, recognised, unknown
 from tfnlp.hub import saved_kind
 from tfnlp.published import is_published
@@ -34,7 +35,7 @@ def load_pretrained(
     if isinstance(path, Pretrained):
         _check_family(path.path or "the model", path.family, family)
         return path
-    path = os.fspath(path)
+    path = given_path(path, "model")
     if is_published(path):
         with opened(path) as place:
             loaded = load_pretrained(place.folder, family, dtype)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.files import given_path
 from tfnlp.runs.engine import use_engine
 from tfnlp.settings.tables import FAMILIES, TASKS
 from tfnlp.settings.use import EmbedSettings
@@ -48,7 +49,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
     """
     from tfnlp.families.published import opened
 
-    path = os.fspath(path)
+    path = given_path(path, "path")
     with opened(path) as place:
         loaded = _load(place.folder, dtype)
         if place.is_temporary and getattr(loaded, "make_tokenizer", None) is not None:
@@ -102,9 +103,10 @@ def pretrain(
             used, or a folder that holds another run.
         OSError: if something can't be read or written.
     """
-    if family not in FAMILIES:
-        raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
-    given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
+    if family not in tuple(FAMILIES):
+        raise ValueError(f"`family` {family!r} must be one of {', '.join(FAMILIES)}")
+    output = None if output is None else given_path(output, "output")
+    given = {"text": text, "output": output, **settings}
     given = {name: value for name, value in given.items() if value is not None}
     config = FAMILIES[family][0].make(**given)
     use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
@@ -149,8 +151,8 @@ def finetune(
             used, a model that can't be fine-tuned, or a folder that holds another run.
         OSError: if something can't be read or written.
     """
-    if task not in TASKS:
-        raise ValueError(f"task={task!r} must be one of {', '.join(TASKS)}")
+    if task not in tuple(TASKS):
+        raise ValueError(f"`task` {task!r} must be one of {', '.join(TASKS)}")
     config_class, _ = TASKS[task]
     model = os.fspath(model) if isinstance(model, os.PathLike) else model
     names = [field.name for field in dataclasses.fields(config_class)]
@@ -159,7 +161,7 @@ def finetune(
         if name in settings:
             raise ValueError(f"there is no argument {name}; did you mean {public}?")
     given = dict(zip(names, (model, train, dev), strict=True))
-    given.update(settings, output=None if output is None else os.fspath(output))
+    given.update(settings, output=None if output is None else given_path(output, "output"))
     config = config_class.make(**{n: value for n, value in given.items() if value is not None})
     use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
     from tfnlp.runs.finetuning import finetune_task
@@ -199,7 +201,7 @@ def export(
     """
     import keras
 
-    directory = os.fspath(directory)
+    directory = given_path(directory, "directory")
     if isinstance(model, keras.Model):
         from tfnlp.hub import export as export_keras
         from tfnlp.in_tensorflow import export_in_tensorflow, is_elsewhere
@@ -209,6 +211,10 @@ def export(
         return export_keras(model, directory, **settings)
     if isinstance(model, str | os.PathLike):
         model = load(model)
+    if not hasattr(model, "export"):
+        raise ValueError(
+            f"`model` {model!r:.60} must be what `tfnlp.load` returns, a path or a Keras model"
+        )
     return model.export(directory, **settings)
 
 
@@ -245,7 +251,8 @@ def embed(
     """
     from tfnlp.runs.embedding import embed_files
 
-    given = {"model": model, "input": input, "output": os.fspath(output), **settings}
+    output = given_path(output, "output")
+    given = {"model": model, "input": input, "output": output, **settings}
     return embed_files(EmbedSettings.make(**given), dtype)
 
 
@@ -263,5 +270,5 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
     from tfnlp.families.published import opened_modules
     from tfnlp.hub import inspect as inspect_module
 
-    with opened_modules(os.fspath(path)) as folders:
+    with opened_modules(given_path(path, "path")) as folders:
         return [inspect_module(folder) for folder in folders]

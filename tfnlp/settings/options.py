@@ -328,6 +328,8 @@ def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -
     kind, many, optional = element_type(hint)
     if value is None and optional:
         return
+    if kind is object and metadata.get("metavar") == "DIR" and isinstance(value, _NO_MODEL):
+        raise ValueError(f"`{name}` {value!r:.60} must be a path, a name or a loaded model")
     values = list(value) if many and isinstance(value, list | tuple) else [value]
     for one in values:
         if kind is float and type(one) is int:
@@ -349,6 +351,7 @@ def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -
                 raise ValueError(f"`{name}` {one} must be {_wanted(metadata['limits'])}")
 
 
+_NO_MODEL = (int, float, bytes, list, tuple, dict)
 _LARGEST = 2**32 - 1  # the largest seed that numpy takes; no size comes near it
 _KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a string"}
 _HOLDS = {

@@ -1,6 +1,7 @@
 """ONNX files of models, for ONNX Runtime and whatever else reads them."""
 
 import contextlib
+import itertools
 import logging
 import math
 from collections.abc import Iterator
@@ -57,7 +58,9 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     _name_axes(graph.graph)
     if weights is not None:
         _store(graph.graph, weights)
-    return graph.SerializeToString()
+    graph.graph.name, graph.graph.doc_string = "tfnlp", ""
+    _settle(graph.graph, {}, itertools.count())
+    return graph.SerializeToString(deterministic=True)
 
 
 def _converted(function: Any) -> Any:
@@ -142,6 +145,72 @@ def _store(graph: Any, kind: str) -> None:
     graph.node.extend(nodes)
 
 
+def _settle(graph: Any, names: dict[str, str], numbers: Iterator[int]) -> None:
+    """Order and name a graph's nodes by how its outputs are computed, so that it is the same again.
+
+    tf2onnx counts its names on through a process, and orders nodes as a set of strings comes.
+    `names` are those of the graph around it, old to new.
+    """
+    nodes = _in_order(graph)
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    kept = [] if names else [value.name for value in (*graph.input, *graph.output)]
+    names = {**names, **{name: name for name in ("", *kept)}}
+    used = []
+    for value in graph.input:
+        value.name = names.setdefault(value.name, f"input_{next(numbers)}")
+    for node in nodes:
+        for name in _read(node):
+            if name in constants:
+                used.append(constants.pop(name))
+                names.setdefault(name, f"constant_{next(numbers)}")
+        node.name = f"{node.op_type}_{next(numbers)}"
+        for number, name in enumerate(node.output):
+            names.setdefault(name, node.name if number == 0 else f"{node.name}:{number}")
+        for part in _branches(node):
+            _settle(part, names, numbers)
+        node.input[:] = [names[name] for name in node.input]
+        node.output[:] = [names[name] for name in node.output]
+    for value in graph.output:
+        if value.name in constants:  # nothing is computed
+            used.append(constants[value.name])
+            names.setdefault(value.name, f"constant_{next(numbers)}")
+    for value in (*used, *graph.output):
+        value.name = names[value.name]
+    del graph.node[:], graph.initializer[:], graph.value_info[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(used)
+
+
+def _in_order(graph: Any) -> list[Any]:
+    """Return copies of the nodes that the outputs depend on, each after what it reads."""
+    makers = {name: node for node in graph.node for name in node.output}
+    found, stack = {}, [value.name for value in reversed(graph.output)]
+    while stack:
+        node = makers.get(stack[-1])
+        if node is None or node.output[0] in found:  # an input, or done
+            stack.pop()
+            continue
+        before = [n for n in _read(node) if n in makers and makers[n].output[0] not in found]
+        if before:
+            stack.append(before[0])
+        else:
+            found[node.output[0]] = type(node).FromString(node.SerializeToString())
+    return list(found.values())
+
+
+def _read(node: Any) -> list[str]:
+    """Return the names that a node reads, its branches included."""
+    inner = [inside for part in _branches(node) for inside in part.node]
+    results = [value.name for part in _branches(node) for value in part.output]
+    return [*node.input, *(name for inside in inner for name in _read(inside)), *results]
+
+
+def _branches(node: Any) -> list[Any]:
+    """Return the graphs inside a node: of a loop, of an `If`."""
+    of = [[x.g] if x.HasField("g") else x.graphs for x in node.attribute]
+    return list(itertools.chain.from_iterable(of))
+
+
 def _unknown(graph: Any) -> list[str]:
     """Return the names of a graph's operations, and of those of its branches, that ONNX lacks."""
     import onnx
@@ -150,9 +219,8 @@ def _unknown(graph: Any) -> list[str]:
     for node in graph.node:
         if not onnx.defs.has(node.op_type, OPSET, node.domain):
             names.add(node.op_type)
-        for attribute in node.attribute:
-            for branch in (attribute.g, *attribute.graphs):
-                names.update(_unknown(branch))
+        for part in _branches(node):
+            names.update(_unknown(part))
     return sorted(names)
 
 
