@@ -27,7 +27,7 @@ def serve(config: ServeSettings) -> None:
     needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
     uvicorn = needed("uvicorn", "uvicorn", "serve", "`tfnlp serve`")
     with _bound(config.host, config.port) as listening:
-        served = load_served(config.module)
+        served = load_served(config.module, config.trusted)
         batcher = Batcher(
             served.run, config.batch_size, config.wait / 1000, max_waiting=config.max_waiting
         )
