@@ -34,7 +34,8 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
-from tfnlp import books, cli
+from tfnlp import books
+from tfnlp.cli import command as cli
 
 FORK = multiprocessing.get_context("fork")
 AGAIN = 0.65  # probability that the command is killed once more

@@ -19,7 +19,7 @@ import tfnlp
 from tests.docs_blocks import Block, commands
 from tests.docs_files import provide
 from tests.support import ROOT
-from tfnlp import cli
+from tfnlp.cli import command as cli
 from tfnlp.cli.options import flag_of
 
 # Options that make a command small, by how it begins. It gets those that it has.

@@ -16,7 +16,7 @@ from tests.docs_objects import objects
 from tests.published import repositories
 from tests.published.conftest import hub  # noqa: F401
 from tests.support import ROOT, run_python
-from tfnlp import cli
+from tfnlp.cli import command as cli
 
 # Pages of the slow tier; the others are in the long one.
 SAMPLE = (

@@ -89,7 +89,7 @@ def test_other_errors_in_the_block_are_not_changed(tmp_path):
 
 STANDARD_OUTPUT = """
 import sys
-from tfnlp import cli
+from tfnlp.cli import command as cli
 sys.exit(cli.main(cli.parse(["tfnlp", "inspect", sys.argv[1]])))
 """
 

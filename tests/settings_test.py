@@ -2,7 +2,9 @@
 
 import dataclasses
 import itertools
+import json
 
+import numpy as np
 import pytest
 
 import tfnlp
@@ -68,3 +70,22 @@ def test_settings_are_shown_as_a_table():
         max(map(len, found)) + 2
     }
     assert found._repr_html_().count("<tr>") == len(found)
+
+
+def test_numbers_of_numpy_are_those_of_python():
+    """A run's `config.json` keeps them; rows stay what they are."""
+    rows = np.array([["good", "yes"]])
+    given = dict(
+        epochs=np.float32(0.5), batch_size=np.int64(8), seeds=np.arange(2), restart=np.bool_(True),
+        metric=np.str_("f1"), lora_matrices=[np.str_("query")],
+    )  # fmt: skip
+    kind, _ = tables.TASKS["classify"]
+    made = kind.make(model="m", train=rows, output="o", **given)
+    wanted = dict(
+        epochs=0.5, batch_size=8, seeds=[0, 1], restart=True, metric="f1", lora_matrices=["query"]
+    )
+    found = {name: getattr(made, name) for name in given}
+    assert json.dumps(found) == json.dumps(wanted) and type(found["metric"]) is str
+    assert made.train is rows
+    with pytest.raises(ValueError, match="`batch_size` 8.5 must be a whole number"):
+        kind.make(model="m", train=rows, output="o", batch_size=np.float64(8.5))

@@ -89,6 +89,20 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 
 @contextlib.contextmanager
+def reached(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what TensorFlow says of a file system into an `OSError` that names the remote `path`."""
+    try:
+        yield
+    except Exception as error:
+        if not hasattr(error, "error_code"):
+            raise
+        raise OSError(
+            f"{os.fspath(path)} can't be reached: {first_line(error)}; check the name, your "
+            "credentials and the network"
+        ) from error
+
+
+@contextlib.contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield a temporary path for the new file or folder `path`; move it there on success.
 
@@ -150,7 +164,7 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
     That is `path` itself if it is local, else a copy that is deleted when the block ends.
 
     Raises:
-        FileNotFoundError: if a remote `path` does not exist.
+        OSError: if a remote `path` does not exist or can't be reached.
     """
     path = os.fspath(path)
     if not is_remote(path):
@@ -158,11 +172,12 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
         return
     import tensorflow as tf
 
-    if not tf.io.gfile.exists(path):
-        raise FileNotFoundError(f"{path} does not exist")
     with tempfile.TemporaryDirectory() as folder:
         local = os.path.join(folder, os.path.basename(path.rstrip("/")))
-        _copy(path, local)
+        with reached(path):
+            if not tf.io.gfile.exists(path):
+                raise FileNotFoundError(f"{path} does not exist")
+            _copy(path, local)
         yield local
 
 

@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Iterator
 from typing import IO, Any
 
-from tfnlp.files import has_ended, is_remote, place, write_error
+from tfnlp.files import has_ended, is_remote, place, reached, write_error
 
 try:
     import fcntl
@@ -65,7 +65,8 @@ class _Lock:
         self.directory = directory if is_remote(directory) else os.path.abspath(directory)
         self.path, self.made, self.file = "", [], None
         if is_remote(directory) or fcntl is None or not self._lock():
-            self._claim()
+            with reached(directory):
+                self._claim()
 
     def _lock(self) -> bool:
         """Lock the file `.lock`; return False where files can't be locked."""

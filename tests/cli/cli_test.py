@@ -11,7 +11,8 @@ import pytest
 
 from tests.cli.command import error, tfnlp
 from tests.support import run_python, start_python
-from tfnlp.cli import parse
+from tfnlp.cli import vocab
+from tfnlp.cli.command import parse
 from tfnlp.cli.options import flag_of
 from tfnlp.settings.tables import TASKS
 from tfnlp.text import SPECIAL_TOKENS, read_vocabulary
@@ -118,3 +119,61 @@ def test_help_names_all_options_and_describes_those_of_seldom_groups_on_request(
         described[asked] = flags & set(re.findall(r"^  (--[\w-]+)", said, re.MULTILINE))
     assert described["--helpfull"] == flags
     assert len(described["--help"]) <= 45
+
+
+VOCAB = ["vocab", "--input", "text.txt", "--output", "vocab.txt"]
+
+
+def test_an_interrupt_is_one_line(monkeypatch, capsys):
+    for said, line in (((), "interrupted"), (("stopped at step 3",), "stopped at step 3")):
+        stop = KeyboardInterrupt(*said)
+        monkeypatch.setattr(vocab, "run", lambda options, stop=stop: raised(stop))
+        assert tfnlp(*VOCAB) == 130
+        assert capsys.readouterr().err == f"tfnlp: {line}\n"
+
+
+@pytest.mark.parametrize("module", ["tfnlp.cli.options", "tfnlp.settings.tables", "absl.app"])
+def test_so_is_one_while_the_command_is_imported(module):
+    program = f"""
+import sys
+class Stop:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Stop())
+from tfnlp.cli import run
+run()
+"""
+    done = run_python(program, check=False)
+    assert (done.returncode, done.stderr) == (130, "tfnlp: interrupted\n")
+
+
+def test_an_error_that_says_nothing_is_named(monkeypatch, capsys):
+    for silent, line in ((MemoryError(), "there is not enough memory"), (OSError(), "OSError")):
+        monkeypatch.setattr(vocab, "run", lambda options, silent=silent: raised(silent))
+        assert tfnlp(*VOCAB) == 1
+        assert error(capsys).startswith(f"tfnlp: error: {line}")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict bert --model s3://bucket/run x",
+        "finetune classify --model s3://bucket/run --train rows.tsv --output task",
+        "pretrain bert --input text.txt --output s3://bucket/run",
+        "pretrain bert --examples s3://bucket/run --output run",
+        "embed --model s3://bucket/run --input text.txt --output vectors.npy",
+    ],
+)
+def test_places_out_of_reach_are_one_line(command, tmp_path, monkeypatch, capsys):
+    """TensorFlow without its extra file systems has none for `s3://`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("a b\n" * 20)
+    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "a b\tx\nc d\ty\n" * 20)
+    assert tfnlp(*command.split()) == 1
+    line = error(capsys)
+    assert "s3://bucket/run can't be reached: " in line and "your credentials" in line
+
+
+def raised(error):
+    raise error

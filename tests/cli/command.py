@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp import books, cli
+from tfnlp import books
+from tfnlp.cli import command as cli
 
 # The files of a run.
 RUN = ["checkpoints", "config.json", "curve.png", "logs", "vocab.txt"]

@@ -10,7 +10,8 @@ import tensorflow as tf
 from tests.cli.command import tfnlp
 from tests.data.batches_test import arrays  # noqa: F401
 from tests.data.batches_test import assert_equal as assert_same  # noqa: F401
-from tfnlp.cli import examples, parse
+from tfnlp.cli import examples
+from tfnlp.cli.command import parse
 from tfnlp.data import (
     PairShards,
     SentencePairs,

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests.data.examples_support import SEED, assert_same, documents_of, from_text
-from tfnlp import cli, models
+from tfnlp import models
+from tfnlp.cli.command import parse
 from tfnlp.cli.options import config_of
 from tfnlp.families import FAMILIES
 from tfnlp.families.preparation import readable, with_examples
@@ -24,7 +25,7 @@ def examples(request, examples_of):
 def config_for(model, *flags):
     """The config of `tfnlp pretrain MODEL FLAGS`."""
     more = ["--output", "run", "--batch-size", "4"]
-    return config_of(cli.parse(["tfnlp", "pretrain", model, *more, *map(str, flags)]))
+    return config_of(parse(["tfnlp", "pretrain", model, *more, *map(str, flags)]))
 
 
 def prepare(config, model, before=None):

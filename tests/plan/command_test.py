@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from tfnlp.cli import main, parse
+from tfnlp.cli.command import main, parse
 from tfnlp.families import FAMILIES
 from tfnlp.plan import planning
 from tfnlp.plan.chips import CHIPS, GIB

@@ -57,11 +57,12 @@ def test_a_killed_run_ends_bit_identical(engine, model, tmp_path):
 
 
 @engines
-def test_sigterm_leaves_a_checkpoint_of_the_step_it_came_in(engine, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_a_checkpoint_of_the_step_it_came_in(engine, number, tmp_path):
     run = start(tmp_path, "bert", 12, engine)
     for line in run.stdout:
         if int(line) == 3:
-            run.send_signal(signal.SIGTERM)
+            run.send_signal(number)
     assert run.wait() != 0
     checkpoints = sorted(p.name for p in (tmp_path / "bert" / "checkpoints").glob("step-*"))
     assert checkpoints[-1] >= "step-0000000003"

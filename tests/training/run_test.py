@@ -1,12 +1,14 @@
-"""The folder of a run: what `--restart` deletes."""
+"""The folder of a run: what `--restart` deletes; the signals that stop it."""
 
 import os
 import shutil
+import signal
 
 import pytest
 import tensorflow as tf
 
 from tfnlp.runs.task_folder import delete_task
+from tfnlp.training.loop import StopSignal
 from tfnlp.training.run import delete_run, write_config
 
 RUN = ["config.json", "curve.png", "vocab.txt", "logs/events", "checkpoints/best-0000000001/x"]
@@ -40,6 +42,29 @@ def test_other_settings_are_named(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"training.{said} was"):
             write_config(tmp_path, {"tfnlp": "0.1.0", "training": changed})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_stop_a_run(number):
+    kept = signal.signal(number, signal.SIG_DFL)
+    try:
+        with StopSignal() as stop:
+            signal.raise_signal(number)
+            assert stop.received
+            assert signal.getsignal(number) is signal.SIG_DFL  # a second one acts at once
+    finally:
+        signal.signal(number, kept)
+
+
+def test_what_a_run_was_started_to_ignore_is_ignored():
+    """As `nohup tfnlp pretrain ...` asks."""
+    kept = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopSignal() as stop:
+            signal.raise_signal(signal.SIGHUP)
+        assert not stop.received
+    finally:
+        signal.signal(signal.SIGHUP, kept)
 
 
 def _stop_at_deletion(number, patch):

@@ -1,5 +1,5 @@
 """`python -m tfnlp.cli` is the `tfnlp` command."""
 
-from tfnlp.cli.command import run
+from tfnlp.cli import run
 
 run()

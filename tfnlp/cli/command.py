@@ -23,6 +23,7 @@ from tfnlp.cli import (
     export,
     finetune,
     inspect,
+    interrupted,
     plan,
     predict,
     pretrain,
@@ -36,6 +37,7 @@ from tfnlp.settings.training import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 _REJOINED = "TFNLP_REJOINED"  # set in a worker that was started again
+_UNSAID = {MemoryError: "there is not enough memory; choose smaller sizes or fewer texts at once"}
 COMMANDS = {
     "vocab": vocab,
     "examples": examples,
@@ -90,8 +92,7 @@ def main(options: argparse.Namespace) -> int:
             _start_again(options, lost)
         return 0
     except KeyboardInterrupt as stop:
-        print(f"tfnlp: {stop or 'interrupted'}", file=sys.stderr)
-        return 130
+        return interrupted(stop)
     except BrokenPipeError:  # the reader, `head` say, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
@@ -107,8 +108,8 @@ def main(options: argparse.Namespace) -> int:
         return 1
 
 
-def run() -> None:
-    """Entry point of the console command."""
+def start() -> None:
+    """Parse the command line, run the sub-command and exit."""
     app.run(lambda options: sys.exit(main(options)), flags_parser=parse)
 
 
@@ -189,8 +190,4 @@ def _show_warning(message: Any, category: type[Warning], *place: Any, **more: An
 def _one_line(error: Any) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split())
-
-
-if __name__ == "__main__":
-    run()
+    return " ".join(str(error).split()) or _UNSAID.get(type(error), type(error).__name__)

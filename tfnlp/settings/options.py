@@ -178,7 +178,11 @@ class Settings:
         for name, field in fields.items():
             if name not in arguments and is_required(field):
                 raise ValueError(f"the argument `{name}` is missing: {field.metadata['help']}")
-        given = {name: _expanded(value, fields[name]) for name, value in arguments.items()}
+        hints = typing.get_type_hints(cls)
+        given = {
+            name: _expanded(_plain(value, hints[name]), fields[name])
+            for name, value in arguments.items()
+        }
         config = cls(**given)
         config.given = frozenset(given)
         config.check()
@@ -269,6 +273,15 @@ def _owners(cls: type[Settings], name: str) -> str | None:
 def subclasses(cls: type) -> list[type]:
     """Return all classes below a class, each before its own."""
     return [each for child in cls.__subclasses__() for each in (child, *subclasses(child))]
+
+
+def _plain(value: Any, hint: Any) -> Any:
+    """Return numpy's numbers, strings and arrays as Python's, where the field holds such."""
+    if element_type(hint)[0] is object:  # rows and models are as they are
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(one, hint) for one in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _expanded(value: Any, field: dataclasses.Field) -> Any:

@@ -178,7 +178,12 @@ class Loop:
 
 
 class StopSignal:
-    """While open, `received` is set by SIGINT or SIGTERM; a second signal acts at once."""
+    """While open, SIGINT, SIGTERM or SIGHUP sets `received`; a second signal acts at once.
+
+    A signal that the process was started to ignore, SIGHUP by `nohup` say, is ignored.
+    """
+
+    SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
     def __init__(self) -> None:
         self.received = False
@@ -187,8 +192,10 @@ class StopSignal:
     def __enter__(self) -> StopSignal:
         # Only the main thread may set handlers; in others signals act as usual.
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._handle)
+            numbers = [getattr(signal, name) for name in self.SIGNALS if hasattr(signal, name)]
+            for number in numbers:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *exception: object) -> None:

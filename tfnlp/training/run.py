@@ -20,7 +20,7 @@ import keras
 import tensorflow as tf
 
 from tfnlp.checksums import check_files, checksums
-from tfnlp.files import write_error
+from tfnlp.files import reached, write_error
 from tfnlp.text.lines import write_text
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
@@ -134,7 +134,9 @@ def read_config(directory: Path) -> dict[str, Any]:
         ValueError: if it can't be read.
     """
     path = _join(directory, CONFIG)
-    if not tf.io.gfile.exists(path):
+    with reached(directory):
+        there = tf.io.gfile.exists(path)
+    if not there:
         raise FileNotFoundError(f"{path} is missing; is {directory} the `output` of a run?")
     try:
         with tf.io.gfile.GFile(path) as file:

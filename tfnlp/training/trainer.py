@@ -230,7 +230,7 @@ class Trainer:
                 although the loss is scaled as little as it may be; the last checkpoint is from
                 before that.
             BlockingIOError: if another process trains in the directory.
-            KeyboardInterrupt: after SIGINT or SIGTERM, with a checkpoint.
+            KeyboardInterrupt: after SIGINT, SIGTERM or SIGHUP, with a checkpoint.
             WorkerLost: if another worker stopped; all continue from the last checkpoint when they
                 are started again.
         """

@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.files import written_whole
+from tfnlp.files import reached, written_whole
 
 MANIFEST, WORK = "manifest.json", "work"
 HELD_OUT = "held_out.tfrecord"
@@ -138,8 +138,9 @@ def shard_name(epoch: int, shard: int) -> str:
 def read_manifest(directory: str | os.PathLike) -> dict[str, Any] | None:
     """Return the manifest of a folder of examples, finished or not; None if there is none."""
     path = Folder(directory).path(MANIFEST)
-    if not tf.io.gfile.exists(path):
-        return None
+    with reached(directory):
+        if not tf.io.gfile.exists(path):
+            return None
     try:
         with tf.io.gfile.GFile(path, "r") as file:
             manifest = json.load(file)
