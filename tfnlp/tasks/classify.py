@@ -166,7 +166,8 @@ def classification(
     Returns:
         dict of floats: `accuracy`, `matthews`, `f1`. With exactly two classes `f1` is that of the
         positive class, which is `names[1]` (MRPC and QQP: "1"), if any example has it, and
-        `f1_macro` is the mean of both. Otherwise `f1` is the mean over the classes that occur in labels or predictions.
+        `f1_macro` is the mean of both. Otherwise `f1` is the mean over the classes that occur in
+        labels or predictions.
 
     Raises:
         ValueError: for a class that is not in `names`.
