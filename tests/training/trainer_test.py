@@ -39,7 +39,7 @@ SLOW = dict(strategy=two_replicas, accumulation=2, jit_compile=True, steps_per_c
     [
         dict(strategy=two_replicas),
         dict(accumulation=4),
-        pytest.param(SLOW, marks=pytest.mark.slow),
+        pytest.param(SLOW, marks=pytest.mark.long),
     ],
 )
 def test_every_split_of_the_batch_gives_the_same_numbers(one_device, arguments):
