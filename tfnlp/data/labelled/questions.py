@@ -40,9 +40,10 @@ class QuestionRows(RowForm):
     """A question, the passage to answer it from, and its answers.
 
     All files but `.parquet` are JSON: that of SQuAD 1.1 or 2.0 (Rajpurkar et al. 2016, 2018), the
-    list of its articles alone, or an object for each question, also one a line: `question`, `context` and `answers`, a list of
-    `{"text": ..., "answer_start": ...}` or an object of two such lists; an empty one says that the
-    context has no answer. Of a question without an `id` it is the number of its row.
+    list of its articles alone, or an object for each question, also one a line: `question`,
+    `context` and `answers`, a list of `{"text": ..., "answer_start": ...}` or an object of two such
+    lists; an empty one says that the context has no answer. Of a question without an `id` it is the
+    number of its row.
     """
 
     expected: ClassVar[str] = "(question, context, answers)"
