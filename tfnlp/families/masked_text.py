@@ -195,12 +195,10 @@ class MaskedText(Preparation):
         )
 
     def measure(self, trainer: Any) -> dict[str, float]:
-        """Return the last held-out measures, or the best ones of a run that went on."""
+        """Return the best held-out measures, of a model that is not trained yet its own."""
         history = trainer.history
         if not history.validation:
             return trainer.evaluate(self.held_out)
-        if not self.first:
-            return history.validation[-1]
         best = history.best_step("loss")  # what the run is loaded with
         return next((r for r in history.validation if r["step"] == best), history.validation[-1])
 

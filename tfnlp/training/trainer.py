@@ -307,7 +307,7 @@ class Trainer:
 
     @_raises_worker_lost
     def restore(self, best: bool = False) -> int:
-        """Load the newest whole checkpoint (or the best) and its history, if there is one.
+        """Load the newest whole checkpoint (or the best) and the run's history, if there is one.
 
         Returns:
             the step it was written at, or 0.
@@ -320,6 +320,7 @@ class Trainer:
             raise ValueError("restore() needs a Trainer with a directory")
         state = self._checkpoints.restore_best() if best else self._checkpoints.restore_latest()
         if state is not None:
+            state |= self._checkpoints.newest_state() if best else {}
             self.history = History(**state["history"])
         history = json.dumps(self.history.state(), sort_keys=True).encode()
         found = self.workers.gather(self.step, zlib.crc32(history))
