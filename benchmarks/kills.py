@@ -24,6 +24,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import sys
@@ -54,16 +55,16 @@ RANDOM = ("fingerprint.pb",)
 
 
 def _pretrain(family, *options):
-    return ["pretrain", family, "--output", "run", *TRAINING, *options], None
+    return ["pretrain", family, "--output", "run", *TRAINING, *options]
 
 
 def _use(command, model, *options):
     folder = "task" if model.startswith("finetune") else "run"
-    return [*command.split(), "--model", f"<{model}>/{folder}", *options], model
+    return [*command.split(), "--model", f"<{model}>/{folder}", *options]
 
 
 # The arguments of `tfnlp` in an empty folder, where names in capitals stand for files and
-# `<name>/...` for the folder in which another work has been done; and the name of that other work.
+# `<name>/...` for the folder in which another work has been done.
 WORKS = {
     "pretrain_word2vec": _pretrain("word2vec", *TEXT, "--dimension", "8", "--block", "8"),
     "pretrain_nnlm": _pretrain("nnlm", *TEXT, "--hidden-size", "8", "--dropout", "0.2"),
@@ -81,6 +82,19 @@ WORKS = {
     "pretrain_bert": _pretrain(
         "bert", *TEXT, *BLOCKS, "--vocab-size", "300", "--seq-length", "16"
     ),
+    "pretrain_glove": _pretrain("glove", *TEXT, "--dimension", "8"),
+    "pretrain_roberta": _pretrain(
+        "roberta", *TEXT, *BLOCKS, "--vocab-size", "320", "--seq-length", "16"
+    ),
+    "pretrain_albert": _pretrain(
+        "albert", *TEXT, *BLOCKS, "--vocab-size", "300", "--seq-length", "16"
+    ),
+    "pretrain_electra": _pretrain(
+        "electra", *TEXT, *BLOCKS, "--vocab-size", "300", "--seq-length", "16"
+    ),
+    "pretrain_bert_jax": _pretrain(
+        "bert", *TEXT, *BLOCKS, *"--vocab-size 300 --seq-length 16 --engine jax".split()
+    ),
     "finetune_classify": _use(
         "finetune classify --train ROWS --dev DEV --output task --dropout 0.2 --seeds 1 2",
         "pretrain_bert", *TUNING,
@@ -88,13 +102,52 @@ WORKS = {
     "finetune_tag": _use(
         "finetune tag --train TAGS --dev TAGS --output task --units 8", "pretrain_elmo", *TUNING
     ),
-    "vocab": ("vocab --input BOOK --output vocab.txt --size 4000".split(), None),
-    "examples": (["examples", "bert", "--output", "examples", *TEXT,
-        *"--vocab-size 300 --seq-length 16 --shards 4 --epochs 3".split()], None),
+    "finetune_roles": _use(
+        "finetune roles --train ROLES --dev ROLES --output task", "pretrain_bert", *TUNING
+    ),
+    "finetune_coref": _use(
+        "finetune coref --train CLUSTERS --dev CLUSTERS --output task --max-length 16",
+        "pretrain_bert", *TUNING,
+    ),
+    "finetune_embed": _use(
+        "finetune embed --train RELATED --dev RELATED --output run --sizes 4",
+        "pretrain_bert", *TUNING,
+    ),
+    "finetune_folds": _use(
+        "finetune classify --train ROWS --output task --folds 2", "pretrain_bert", *TUNING
+    ),
+    "finetune_search": _use(
+        "finetune classify --train ROWS --dev DEV --output task --search 2", "pretrain_bert",
+        *"--epochs 1 --no-buckets".split(),
+    ),
+    "finetune_lora": _use(
+        "finetune classify --train ROWS --dev DEV --output task --lora 2", "pretrain_roberta",
+        *TUNING,
+    ),
+    "finetune_teacher": _use(
+        "finetune classify --train ROWS --dev DEV --output task", "pretrain_albert",
+        "--teacher", "<finetune_classify>/task", *TUNING,
+    ),
+    "embed_vectors": _use("embed --input TEXT --output vectors.npy", "pretrain_electra"),
+    "embed_index": _use("embed --input TEXT --output index", "pretrain_bert"),
+    "vocab": "vocab --input BOOK --output vocab.txt --size 4000".split(),
+    "examples": ["examples", "bert", "--output", "examples", *TEXT,
+        *"--vocab-size 300 --seq-length 16 --shards 4 --epochs 3".split()],
     "export_bert": _use("export --output modules", "pretrain_bert"),
     "export_gpt": _use("export --output modules", "pretrain_gpt"),
     "export_elmo": _use("export --output module", "pretrain_elmo"),
     "export_task": _use("export --output module", "finetune_classify"),
+    "export_huggingface": _use(
+        "export --format huggingface --output folder", "pretrain_electra"
+    ),
+    "export_sentence_transformers": _use(
+        "export --format sentence-transformers --output folder", "pretrain_albert"
+    ),
+    "export_peft": _use("export --format peft --output folder --base x/y", "finetune_lora"),
+    "export_onnx": _use("export --format onnx --output folder", "pretrain_bert"),
+    "export_litert": _use("export --format litert --output folder", "pretrain_bert"),
+    "export_bilm": _use("export --format bilm --output folder", "pretrain_elmo"),
+    "export_word2vec": _use("export --format word2vec --output vectors.txt", "pretrain_glove"),
     "predict_elmo": _use("predict elmo --input TEXT --hdf5 layers.hdf5", "pretrain_elmo"),
     "predict_task": _use("predict task --input DEV --output said.jsonl", "finetune_classify"),
 }  # fmt: skip
@@ -139,8 +192,8 @@ class Bench:
         """Do a work, and those it needs, without a kill."""
         if name in self.seconds:
             return
-        if WORKS[name][1]:
-            self.reference(WORKS[name][1])
+        for other in re.findall(r"<(\w+)>", " ".join(WORKS[name])):
+            self.reference(other)
         start = time.monotonic()
         code, said = self.start(name, self.folder / name)
         if code:
@@ -192,9 +245,9 @@ class Bench:
             its exit code, or None if it was killed, and the last line that it printed.
         """
         folder.mkdir(exist_ok=True)
-        log, (command, needs) = self.folder / "log", WORKS[name]
-        command = [self.texts.get(argument, argument) for argument in command]
-        command = [x.replace(f"<{needs}>", f"{self.folder}/{needs}") for x in command]
+        log = self.folder / "log"
+        command = [self.texts.get(argument, argument) for argument in WORKS[name]]
+        command = [re.sub(r"<(\w+)>", rf"{self.folder}/\1", x) for x in command]
         process = FORK.Process(target=_run, args=([*command, *more], folder, log))
         process.start()
         process.join(LIMIT if moment is None else moment)
@@ -230,6 +283,9 @@ def _run(arguments, folder, log):
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
+    if "--engine" in arguments:  # Keras was imported for TensorFlow
+        del os.environ["KERAS_BACKEND"]
+        os.execv(sys.executable, [sys.executable, "-m", "tfnlp", *arguments])
     sys.exit(cli.main(cli.parse(["tfnlp", *arguments])))
 
 
@@ -245,6 +301,12 @@ def write_texts(folder):
         {"words": line, "tags": ["B-x" if word[0].isupper() else "O" for word in line]}
         for line in lines[:20]
     ]
+    roles = [
+        {"words": line, "predicate": 2, "tags": ["A0", "O", "V", *["O"] * (len(line) - 3)]}
+        for line in lines[:20]
+    ]
+    clusters = [{"words": line, "clusters": [[[0, 1], [4, 5]], [[2, 4]]]} for line in lines[:20]]
+    halves = [{"anchor": " ".join(line[:5]), "positive": " ".join(line[5:])} for line in lines[:20]]
     texts = {
         "TEXT.txt": [" ".join(line) for line in lines],
         "TARGET.txt": [" ".join(reversed(line)) for line in lines],
@@ -252,6 +314,9 @@ def write_texts(folder):
         "ROWS.jsonl": [json.dumps(row) for row in rows],
         "DEV.jsonl": [json.dumps(row) for row in rows[:20]],
         "TAGS.jsonl": [json.dumps(row) for row in tags],
+        "ROLES.jsonl": [json.dumps(row) for row in roles],
+        "CLUSTERS.jsonl": [json.dumps(row) for row in clusters],
+        "RELATED.jsonl": [json.dumps(row) for row in halves],
     }
     for name, content in texts.items():
         (folder / name).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")

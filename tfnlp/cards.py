@@ -246,8 +246,8 @@ def card_of(loaded: Any) -> Card:
     base = "" if begun is None else shown_name(str(begun))
     rows = [] if loaded.history is None else loaded.history.validation
     measures, on = {}, ""
-    if rows:
-        names = [name for name in rows[-1] if name != "step"]
+    names = [name for row in rows[-1:] for name in row if name != "step"]
+    if names:
         monitor = "loss" if "loss" in names else names[0]
         best = loaded.history.best_step(monitor)
         row = next(row for row in rows if row["step"] == best)

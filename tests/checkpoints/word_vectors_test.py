@@ -83,6 +83,50 @@ def test_odd_but_right(tmp_path):
     assert read_word_vectors(path).words == ["a", "b"]
 
 
+@pytest.mark.parametrize("head", [b"", b"6 2\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf6 2\n"])
+def test_words_that_are_left_out_and_lines_of_others(head, tmp_path):
+    """As gensim has it: of equal words the first counts; a mark is no part of the first word."""
+    rows = [b". . . 0.5 0.1", b"a\t1\t2", b"b 3 4", b"a 5 6", b"caf\xe9 7 8", b"7 9 10"]
+    (tmp_path / "file").write_bytes(head + b"\n".join(rows) + b"\n")
+    with pytest.warns(UserWarning) as said:
+        got = read_word_vectors(tmp_path / "file")
+    assert got.words == [". . .", "a", "b", "7"]
+    want = np.array([[0.5, 0.1], [1, 2], [3, 4], [9, 10]], "float32")
+    np.testing.assert_array_equal(got.vectors, want)
+    first, second = (str(warning.message) for warning in said)
+    place = 4 + head.endswith(b"\n")
+    assert first.endswith(f"that are there before: 1, the first 'a', line {place}")
+    assert f"that are not UTF-8: 1, the first 'caf\ufffd', line {place + 1}" in second
+    for limit in (1, 3):  # nothing is left out of these
+        got = read_word_vectors(tmp_path / "file", limit)
+        assert got.words == [". . .", "a", "b"][:limit] and len(got.vectors) == limit
+
+
+def test_a_part_of_a_binary_file_and_words_that_are_left_out_of_it(tmp_path):
+    rows = [
+        word + struct.pack("<2f", n, -n) for n, word in enumerate((b"a ", b"\xe9 ", b"a ", b"b "))
+    ]
+    (tmp_path / "file").write_bytes(b"4 2\n" + b"".join(rows))
+    with pytest.warns(UserWarning, match="left out"):
+        got = read_word_vectors(tmp_path / "file")
+    assert got.words == ["a", "b"] and got.vectors.tolist() == [[0, 0], [3, -3]]
+    assert read_word_vectors(tmp_path / "file", 1).words == ["a"]
+
+
+def test_a_part_of_a_fasttext_model_and_a_word_that_is_not_utf_8(tmp_path):
+    data = golden("word_vectors_gensim").joinpath("fasttext.bin").read_bytes()
+    whole = read_word_vectors(golden("word_vectors_gensim") / "fasttext.bin")
+    some = read_word_vectors(golden("word_vectors_gensim") / "fasttext.bin", 20)
+    assert some.words == whole.words[:20] and some.subwords is not None
+    np.testing.assert_array_equal(some.counts, whole.counts[:20])
+    (tmp_path / "other.bin").write_bytes(data.replace(b"she\0", b"\xe9he\0", 1))
+    with pytest.warns(UserWarning, match="1 words are not UTF-8"):
+        got = read_word_vectors(tmp_path / "other.bin")
+    place = whole.words.index("she")
+    assert got.words == whole.words[:place] + whole.words[place + 1 :]
+    np.testing.assert_array_equal(got.vectors, np.delete(whole.vectors, place, 0))
+
+
 def fault(path):
     message = one_line("", ValueError, read_word_vectors, path)
     assert str(path) in message
@@ -96,11 +140,10 @@ BROKEN = {
     b"2 3\na 1 2 3\n": "ends after 1 of the 2 words",
     b"1 3\na 1 2 3\nb 1 2 3\n": "line 3 is one too many",
     b"2 3\na 1 2 3\nb 1 2\n": "line 3 has 2 fields behind its word, 'b 1 2'; expected 3 numbers",
-    b"2 3\na 1 2 3\na 4 5 6\n": "'a' twice, in lines 2 and 3",
     b"2 3\na 1 2 3\nb 1 nan 3\n": "line 3 holds a number that is not finite",
     b"2 1\nab " + struct.pack("<f", 1.5): "ends within word 2 of the 2",
     b"1 1\nab " + struct.pack("<2f", 1.5, 1.7): "goes on behind the 1 words",
-    b"1 1\n\xff\xfe " + struct.pack("<f", 1.5): "word 1 has the word",
+    b"1 1\n\xff\xfe " + struct.pack("<f", 1.5): "all 1 words are not UTF-8",
     b"1 2\nab " + struct.pack("<2f", 1.5, np.inf): "word 1 holds a number that is not finite",
 }
 

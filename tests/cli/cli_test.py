@@ -1,14 +1,20 @@
 """The command line from text to SavedModel, and what it says to bad input."""
 
+import dataclasses
 import json
 import os
+import re
 import subprocess
+import sys
 
 import pytest
 
 from tests.cli.command import error, tfnlp
 from tests.support import run_python, start_python
 from tfnlp.cli import vocab
+from tfnlp.cli.command import parse
+from tfnlp.cli.options import flag_of
+from tfnlp.settings.tables import TASKS
 from tfnlp.text import SPECIAL_TOKENS, read_vocabulary
 
 
@@ -96,6 +102,23 @@ def test_help_and_package_import_are_light():
     assert "pretrain" in help.communicate()[0] and help.returncode == 0
     wrong = start_python("-m", "tfnlp", "dance", stderr=subprocess.PIPE)
     assert "dance" in wrong.communicate()[1] and wrong.returncode == 2
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_help_names_all_options_and_describes_those_of_seldom_groups_on_request(
+    task, capsys, monkeypatch
+):
+    described = {}
+    for asked in ("--help", "--helpfull"):
+        monkeypatch.setattr("sys.argv", ["tfnlp", "finetune", task, asked])
+        with pytest.raises(SystemExit):
+            parse(sys.argv)
+        said = capsys.readouterr().out
+        flags = {flag_of(field) for field in dataclasses.fields(TASKS[task][0])}
+        assert flags <= set(re.findall(r"--[\w-]+", said))
+        described[asked] = flags & set(re.findall(r"^  (--[\w-]+)", said, re.MULTILINE))
+    assert described["--helpfull"] == flags
+    assert len(described["--help"]) <= 45
 
 
 VOCAB = ["vocab", "--input", "text.txt", "--output", "vocab.txt"]

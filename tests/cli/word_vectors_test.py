@@ -80,6 +80,22 @@ def test_a_run_of_word2vec(made, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_a_held_out_text_of_which_nothing_is_left_is_not_measured(tmp_path, capsys):
+    """Each of the eight words is so frequent that subsampling leaves out nearly all."""
+    documents = [["The robin sang .", "Mary heard it ."], ["It rained .", "Nobody came ."]] * 40
+    vectors = library.pretrain(
+        "word2vec", documents, tmp_path / "run", dimension=8, min_count=1, batch_size=1, epochs=2
+    )
+    out, err = capsys.readouterr()
+    assert "held out, after" in out and "nothing to measure" in out and "0.0000" not in out
+    assert "no target of pairs, which is not measured" in err
+    assert "loss" not in vectors.results and vectors.history.best_step("loss") is None
+    assert not list((tmp_path / "run" / "checkpoints").glob("best-*"))
+    assert {"step"} == set().union(*vectors.history.validation)
+    library.export(vectors, tmp_path / "module")  # its card has no measures
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("loss, architecture", [("hierarchical", "cbow"), ("nce", "skipgram")])
 def test_other_losses_know_the_counts_of_words(loss, architecture, made, tmp_path):
     run = tmp_path / "run"

@@ -85,7 +85,8 @@ def test_wrong_names_are_reported_at_once(tmp_path):
     ("name", "content", "error", "message"),
     [
         ("a.txt", b" \n\r\n\t\n", ValueError, "a.txt"),
-        ("a.txt", "Hello.\n".encode("utf-16"), ValueError, "a.txt holds NUL bytes"),
+        ("a.txt", "Hello.\n".encode("utf-16"), ValueError, "a.txt is UTF-16 text; convert"),
+        ("a.txt", "Hello.\n".encode("utf-16-le"), ValueError, "a.txt holds NUL bytes"),
         ("a.txt", b"One.\nT\xffwo.\n", ValueError, "a.txt.* 0xff at byte 6"),
         ("a.gz", gzip.compress(RANDOM, mtime=0)[:-900], OSError, "a.gz"),
         ("a.gz", b"One.\n", OSError, "a.gz"),
@@ -96,6 +97,14 @@ def test_bad_files(tmp_path, name, content, error, message):
     with pytest.raises(error, match=message) as caught:
         list(read_documents(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", [0, 5, 70_000])
+def test_a_nul_in_a_text_is_left_out(place, tmp_path):
+    lines = [f"Sentence number {n} ." for n in range(5000)]
+    text = "\n".join(lines)
+    path = write(tmp_path / "a.txt", text[:place] + "\0" + text[place:])
+    assert [s for document in read_documents(path, "lines") for s in document] == lines
 
 
 def test_one_empty_file_among_others_is_fine(tmp_path):

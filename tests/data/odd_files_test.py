@@ -1,8 +1,10 @@
 """Files as other programs write them: read if it is clear what they mean, else named."""
 
+import csv
 import gzip
 import json
 
+import pandas
 import pytest
 
 from tfnlp.tasks import TASKS, Answer, Choose, Embed, Labels, Tag
@@ -36,6 +38,54 @@ def texts_of(path, task="classify"):
 )
 def test_tables_of_other_programs(name, content, tmp_path):
     assert texts_of(write(tmp_path / name, content)) == TEXTS
+
+
+SAID = [
+    'She said "yes" to it', '"No," he said.', "two\nlines", "a\ttab", '"', "plain", '"wow"',
+    "a\n\nb",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("texts", [SAID, SAID[:1], SAID[2:3], SAID[3:4], SAID[4:6], SAID[5:]])
+def test_tables_with_tabs_that_pandas_wrote(tmp_path, texts, quoting):
+    rows = pandas.DataFrame({"text": texts, "label": ["x"] * len(texts)})
+    path = tmp_path / "a.tsv"
+    rows.to_csv(path, sep="\t", index=False, quoting=quoting)
+    assert texts_of(path) == [((text,), "x") for text in texts]
+    assert TASKS["classify"].read(path, skip=True).skipped == []
+    rows.loc[len(rows)] = ["last", "x"]
+    rows.to_csv(path, sep="\t", index=False, header=False, quoting=quoting)
+    read = TASKS["classify"].read(path, text=0, label=1).examples
+    assert [e.segments[0] for e in read] == [*texts, "last"]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['"Yes," he said.', "no"],
+        ['"wow"', '"great"'],  # nothing says that these marks are not the text's own
+        ['"Yes', 'he said"'],
+        ['He said ""yes', "no"],
+        ['12" and', '14" screens'],
+        ['"I said ""no"" to it" again', "no"],
+        ['"', "no"],
+    ],
+)
+def test_quotation_marks_that_are_plain_characters(tmp_path, texts):
+    lines = [f"{text}\tx\n" for text in texts]
+    path = write(tmp_path / "a.tsv", "text\tlabel\n" + "".join(lines))
+    assert texts_of(path) == [((text,), "x") for text in texts]
+
+
+def test_choices_between_tabs_in_quotation_marks(tmp_path):
+    rows = pandas.DataFrame([["o", 'He "ran".', "off", "a\nway", "1"], ["o", "I", "a", "b", "0"]])
+    rows.to_csv(tmp_path / "a.tsv", sep="\t", index=False, header=False)
+    read = Choose.read(tmp_path / "a.tsv").examples
+    assert [(e.segments, e.choices, e.label) for e in read] == [
+        (('He "ran".',), ("off", "a\nway"), 1),
+        (("I",), ("a", "b"), 0),
+    ]
 
 
 def test_questions_one_by_one(tmp_path):

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tests.data.task_files import CONLLU, CONTEXT, COPA, ask, squad, write
@@ -189,6 +191,45 @@ def test_squad(tmp_path):
     )
     found = Answer.read(write(tmp_path, second, "b.json.gz")).examples
     assert found[0] == want and [(q.id, q.answers) for q in found[1:]] == [("q2", ()), ("q3", ())]
+
+
+def test_squad_without_the_outer_object_and_with_numbers_as_ids(tmp_path):
+    articles = json.loads(squad(ask(7), ask("q2", ())))["data"]
+    first, second = Answer.read(write(tmp_path, json.dumps(articles), "a.json")).examples
+    assert first == Question("7", "Who?", CONTEXT, (("cat", 4), ("cat ran", 15)))
+    assert (second.id, second.answers) == ("q2", ())
+    with pytest.raises(ValueError, match="question '7': another question has the same id"):
+        Answer.read(write(tmp_path, squad(ask(7), ask("7")), "a.json"))
+
+
+# ner_dataset.csv of Kaggle, with a quotation mark as a word.
+KAGGLE = '''Sentence #,Word,POS,Tag
+Sentence: 1,London,NNP,B-geo
+,said,VBD,O
+,"""",``,O
+,"1,000",CD,O
+Sentence: 2,Iraq,NNP,B-geo
+'''
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_table_with_a_row_for_each_word(filled, tmp_path):
+    content = KAGGLE.replace("\n,", "\nSentence: 1,") if filled else KAGGLE
+    path = write(tmp_path, content, "a.csv")
+    words = [("London", "said", '"', "1,000"), ("Iraq",)]
+    tags = [("B-geo", "O", "O", "O"), ("B-geo",)]
+    want = [TaggedSentence(*pair) for pair in zip(words, tags, strict=True)]
+    assert Tag.read(path).examples == want
+    assert [e.tags for e in Tag.read(path, label="POS").examples][1] == ("NNP",)
+    untagged = "\n".join(line.rsplit(",", 2)[0] for line in content.splitlines())
+    rows = Tag.read(write(tmp_path, untagged, "b.csv"), labelled=False).examples
+    assert rows == [TaggedSentence(row, None) for row in words]
+    with pytest.raises(ValueError, match="no column says where sentences begin"):
+        Tag.read(write(tmp_path, "word,tag\na,O\n", "d.csv"))
+    lacking = write(tmp_path, content.replace(",said", ","), "c.csv")
+    with pytest.raises(ValueError, match="c.csv, line 2: a word is empty"):
+        Tag.read(lacking)
+    assert Tag.read(lacking, skip=True).examples == want[1:]
 
 
 UNLABELLED = [

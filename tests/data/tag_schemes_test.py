@@ -62,6 +62,12 @@ SPANS = [
     {"text": "Ann Lee (43) left Rome.", "entities": [{"start": 18, "end": 22, "label": "LOC"}]},
     {"text": "in New-York", "label": [[4, 6, "LOC"]]},
     {"words": ["no"], "entities": []},
+    # Label Studio (JSON-MIN) and doccano.
+    {"text": "in Rome", "label": [{"start": 3, "end": 7, "text": "Rome", "labels": ["LOC"]}]},
+    {
+        "text": "in Rome",
+        "entities": [{"id": 1, "label": "LOC", "start_offset": 3, "end_offset": 7}],
+    },
 ]
 
 
@@ -73,6 +79,8 @@ def test_spans_are_read_as_bio(tmp_path):
         ),
         TaggedSentence(("in", "New", "-", "York"), ("O", "B-LOC", "O", "O")),  # widened
         TaggedSentence(("no",), ("O",)),
+        TaggedSentence(("in", "Rome"), ("O", "B-LOC")),
+        TaggedSentence(("in", "Rome"), ("O", "B-LOC")),
     ]
     for row, example in zip(SPANS, want, strict=True):
         assert Tag.read(write(tmp_path, json.dumps(row), "a.jsonl")).examples == [example]
@@ -96,6 +104,7 @@ def test_spans_are_read_as_bio(tmp_path):
         ([[0, 1]], r"must be \[start, end, type\]"),
         ([[0, 1, ""]], "type of a span is empty"),
         ("0 1 A", "must be a list of spans"),
+        ([{"start": 0, "end": 1, "labels": ["A", "B"]}], "the type of a span must be a text"),
     ],
 )
 def test_wrong_spans(spans, why):

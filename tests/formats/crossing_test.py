@@ -40,7 +40,7 @@ WRITTEN = {
 }
 IN_LONG = {
     *("glove", "nnlm", "transformer", "roberta", "distilbert", "albert"),
-    *("gpt task", "bert_similarity", "roberta_choose", "peft/bert_classify"),
+    *("gpt task", "bert_similarity", "roberta_choose", "peft/bert_classify", "electra"),
 }
 
 

@@ -86,6 +86,12 @@ def plain(nest):
 
 
 @pytest.mark.parametrize("name", KINDS)
+def test_modules_touch_no_files_but_their_own(written, name):
+    found = hub.audit(written[0] / name)
+    assert found.dangers == () and found.operations > 5, found
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_calls_are_those_that_tensorflow_loads(written, used, name):
     found, module = written[2][name], used(name)["module"]
     assert found.interface == KINDS[name]

@@ -29,7 +29,10 @@ def expected(w, x):
             v = x[i] @ w["first"] + x[end] @ w["last"] + head @ w["inner"]
             v = relu(v + w["widths"][end - i] + w["span_bias"])
             hidden = relu(v @ w["mention_hidden"] + w["mention_bias"])
-            vectors[i, end - i], scores[i, end - i] = v, float((hidden @ w["mention"])[0])
+            vectors[i, end - i], scores[i, end - i] = (
+                v,
+                float((hidden @ w["mention"])[0] + w["prior"]),
+            )
             spans.append((i, end - i))
     kept = sorted(sorted(spans, key=lambda s: -scores[s])[: int(np.ceil(KEPT * len(x)))])
     pairs = []

@@ -75,6 +75,8 @@ def test_sums_counts_and_measures(task):
 def test_nothing_marked_and_nothing_replaced(task):
     means = {"found": 0.0, "marked": 0.0, "replaced": 0.0, "discriminator_loss": 5.0}
     assert task.report(means) == {
-        "replaced": 0.0, "discriminator_loss": 0.1, "discriminator_precision": 0.0,
-        "discriminator_recall": 0.0,
+        "replaced": 0.0, "discriminator_loss": 0.1,
     }  # fmt: skip
+    means = {"found": 0.0, "marked": 0.0, "replaced": 0.5, "discriminator_loss": 5.0}
+    rates = {"discriminator_precision": 0.0, "discriminator_recall": 0.0}
+    assert task.report(means) == {"replaced": 0.5, "discriminator_loss": 0.1, **rates}

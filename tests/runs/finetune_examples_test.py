@@ -2,8 +2,18 @@
 
 import pathlib
 
+import pytest
+
 from tfnlp.data import TaggedSentence, TaskExample
-from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
+from tfnlp.runs.finetune_examples import (
+    read_data,
+    say_cut,
+    say_labels,
+    say_unmeasured,
+    shown_source,
+)
+from tfnlp.runs.finetune_recipe import measured_by, metric_of
+from tfnlp.settings.tag import TagSettings
 from tfnlp.settings.use import ColumnSettings
 from tfnlp.tasks import Answer, Classify, Similarity, Tag
 
@@ -48,6 +58,17 @@ def test_labels_that_never_occur(capsys):
     absent, unknown = capsys.readouterr().err.splitlines()
     assert "1 of 2 labels" in absent and absent.endswith(": B-z")
     assert "2 of 6 labels" in unknown and unknown.endswith(": B-x, B-y")
+
+
+def test_what_no_example_has_picks_no_checkpoint(capsys):
+    task, config = Tag(labels=("B-x", "O")), TagSettings(model="m", train="t", output="o")
+    none, some = (TaggedSentence(("a", "b"), tags) for tags in (("O", "O"), ("O", "B-x")))
+    assert metric_of(config, task, [none, some]) == "f1"
+    assert metric_of(config, task, [none]) == measured_by(task, [none], "f1") == "accuracy"
+    say_unmeasured("dev.conll", task, ["accuracy"])
+    assert "dev.conll: no example has what f1 measures" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="`metric` f1 is not among accuracy"):
+        metric_of(config.replace(metric="f1"), task, [none])
 
 
 def test_texts_that_are_cut(capsys):

@@ -26,7 +26,7 @@ def client_of(path, **limits):
     served = load_served(path)
     batcher = Batcher(served.run, config.batch_size, 0, config.max_waiting)
     try:
-        yield TestClient(make_app(served, config, batcher), base_url="http://127.0.0.1")
+        yield TestClient(make_app(served, config, batcher, True), base_url="http://127.0.0.1")
     finally:
         batcher.close()
 

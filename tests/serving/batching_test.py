@@ -57,6 +57,20 @@ def test_a_large_request_is_computed_in_parts(held):
     batcher.close()
 
 
+def test_the_parts_of_a_large_request_end_with_the_server(held):
+    batcher = Batcher(held, batch_size=1, wait=0)
+    large = batcher.submit("k", ["first", "second"])
+    assert held.began.wait(60)
+    closing = threading.Thread(target=batcher.close)
+    closing.start()
+    while not batcher._closed:
+        closing.join(0.01)
+    held.go.set()
+    with pytest.raises(Closed):
+        large.result(60)
+    assert held.calls == [("k", ["first"])]
+
+
 def test_one_request_does_not_fail_for_another(held):
     batcher, _ = started(held, wait=0)
     good, bad, last = (batcher.submit("k", [row]) for row in ("good", "bad", "last"))

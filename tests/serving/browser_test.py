@@ -8,13 +8,13 @@ import pytest
 
 pytest.importorskip("fastapi")
 sync_api = pytest.importorskip("playwright.sync_api")
-uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("uvicorn")
 
 from tests.serving import toys  # noqa: E402
 from tfnlp.serving.app import make_app  # noqa: E402
 from tfnlp.serving.batching import Batcher  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
-from tfnlp.serving.server import _bound  # noqa: E402
+from tfnlp.serving.server import _bound, server_of  # noqa: E402
 from tfnlp.settings.serve import ServeSettings  # noqa: E402
 
 pytestmark = pytest.mark.long
@@ -45,7 +45,7 @@ def test_every_button(module_of, browser, kind):
     config = ServeSettings.make(module=module_of(kind), port=0)
     served = load_served(config.module)
     batcher = Batcher(served.run)
-    server = uvicorn.Server(uvicorn.Config(make_app(served, config, batcher), log_level="warning"))
+    server = server_of(make_app(served, config, batcher, True))
     with _bound("127.0.0.1", 0) as listening:
         listening.listen()
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"

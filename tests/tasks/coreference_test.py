@@ -46,7 +46,8 @@ def test_measures_equal_the_reference_scorers(case):
     name = METRICS.get(case["metric"], case["metric"])
     names = (f"recall/{name}", f"precision/{name}", f"{name}_f1")
     want = [float(case[rate]) for rate in ("recall", "precision", "f1")]
-    np.testing.assert_allclose([found[n] for n in names], want, atol=5e-5)
+    # What the key has nothing of the scorer calls 0.
+    np.testing.assert_allclose([found.get(n, 0.0) for n in names], want, atol=5e-5)
 
 
 def test_counts_are_summed_over_documents():
@@ -59,7 +60,10 @@ def test_counts_are_summed_over_documents():
     assert found["precision/muc"] == found["mention_f1"] == 1
     f1 = [found[f"{name}_f1"] for name in ("muc", "b3", "ceafe")]
     np.testing.assert_allclose(found["conll_f1"], np.mean(f1))
-    assert coreference_scores([[]], [[]])["conll_f1"] == 0
+    assert coreference_scores([[]], [[[1, 2]]]) == {}
+    alone = coreference_scores([[[1], [2]]], [[[1], [2]]])  # no links, which MUC is of
+    assert alone["b3_f1"] == alone["ceafe_f1"] == 1
+    assert "muc_f1" not in alone and "conll_f1" not in alone
 
 
 def drawn(rng, batch=2, words=7, width=3):

@@ -134,5 +134,6 @@ def test_report():
     flat = {f"score_{name}": 1.0 for name in ("x", "y", "xx", "yy", "xy")}
     report = task.report({**means, **flat})
     want = {"loss": 1.5, "score_loss": 1.0, "lm_loss": 1.0, "lm_perplexity": np.e}
-    assert report == {**want, "score_pearson": 0.0}
+    assert report == want  # equal labels correlate with nothing
+    assert task.report({**means, **flat, "score_yy": 2.0}) == {**want, "score_pearson": 0.0}
     assert task.report({**means, **flat, "lm_loss": 400.0})["lm_perplexity"] == float("inf")

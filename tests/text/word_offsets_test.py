@@ -3,6 +3,7 @@
 import functools
 import random
 import re
+import unicodedata
 
 import pytest
 import tensorflow as tf
@@ -10,9 +11,9 @@ import tensorflow as tf
 from tests.text.reference import bert_vocabulary
 from tests.text.reference import split_words as basic_words
 from tfnlp.text import GPT2Tokenizer, WordPieceTokenizer, split_words, train_bpe
-from tfnlp.text.words import words_with_offsets
+from tfnlp.text.words import characters, word_places, words_with_offsets
 
-STYLES = ("bert", "gpt", "treebank")
+STYLES = ("bert", "gpt", "treebank", "marks", "spaces")
 WORDS = (
     *["the", "Cat", "naïve", "cafe\u0301", "北京", "x1", "500", "Straße", "don't", "I'll", "ÀÉ"],
     *["Mary's", "well-known", "F-16", "1,000.5", "v2.0", "snake_case", "can’t", "DIDN'T", "rock'n"],
@@ -36,7 +37,7 @@ def words_of(texts, style):
 @pytest.mark.parametrize("style", STYLES)
 def test_offsets_give_the_words_and_leave_out_only_spaces(style):
     parts = [*WORDS, *MARKS, *SYMBOLS, *SPACES * 3, *CONTROLS]
-    texts = ["", " ", "\u200b", *random_texts(parts, 300, 1)]
+    texts = ["", " ", *random_texts(parts, 300, 1)]
     found = words_with_offsets(tf.constant(texts), style)
     assert [x.dtype for x in found] == [tf.string, tf.int64, tf.int64]
     seen = set()
@@ -49,7 +50,7 @@ def test_offsets_give_the_words_and_leave_out_only_spaces(style):
             before = end
         left = (left + data[before:]).decode()
         assert not left.strip().strip("".join((*SPACES, *CONTROLS)))
-    assert seen >= {"北", "Cat", "naïve", "!"}
+    assert seen >= ({"Cat"} if style == "spaces" else {"Cat", "naïve", "!"})
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -59,7 +60,7 @@ def test_invalid_utf8(style):
         x[0].numpy().tolist() for x in words_with_offsets(tf.constant([data]), style)
     )
     assert words == [data[i:j] for i, j in zip(starts, ends, strict=True)]
-    assert words[-2:] == [b"end", b"."]
+    assert words[-2:] == ([b"\xe5\x8c", b"end."] if style == "spaces" else [b"end", b"."])
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
@@ -99,7 +100,6 @@ def test_treebank_words_are_those_of_split_words_for_english_letters_and_marks()
     ("text", "here", "there"),
     [
         ("北京大学", ["北", "京", "大", "学"], ["北京大学"]),  # ideographs are apart
-        ("cafe\u0301", ["cafe\u0301"], ["cafe", "\u0301"]),  # accents stay with letters
         ("a\u200bb", ["a", "b"], ["a", "\u200b", "b"]),  # control characters are no words
         ("٣,٥", ["٣", ",", "٥"], ["٣,٥"]),  # numbers of other digits
         ("it'sÉ", ["it", "'s", "É"], ["it", "'", "sÉ"]),  # an ending before such a letter
@@ -109,6 +109,52 @@ def test_treebank_words_are_those_of_split_words_for_english_letters_and_marks()
 def test_known_differences_of_treebank_words(text, here, there):
     assert words_of([text], "treebank") == [here]
     assert split_words(text).split() == there
+
+
+# Words of each language, with marks or joiners inside.
+INSIDE = (
+    *["नमस्ते", "दुनिया", "कैसे", "हो"],  # Hindi
+    *[
+        "cafe\u0301",
+        "e\u0301te\u0301",
+        "ที่",
+        "น้ำ",
+        "می\u200cخواهم",
+        "ක්\u200dරි",
+        "Donau\u00addampf",
+        "שָׁלוֹם",
+    ],
+)
+
+
+@pytest.mark.parametrize("style", ["treebank", "marks", "spaces"])
+def test_marks_and_joiners_stay_inside_words(style):
+    for word in (*INSIDE, *(f"{a}-{a}" for a in INSIDE if style == "treebank")):
+        assert words_of([f"a {word} b"], style) == [["a", word, "b"]]
+        assert split_words(f"a {word} b") == f"a {word} b"
+    text = f"{' '.join(INSIDE[:4])}! “{INSIDE[4]}”"
+    if style != "spaces":
+        assert words_of([text], style) == [[*INSIDE[:4], "!", "“", INSIDE[4], "”"]]
+    assert split_words(text).split() == [*INSIDE[:4], "!", "“", INSIDE[4], "”"]
+
+
+@pytest.mark.parametrize("style", ["marks", "spaces"])
+def test_words_of_the_graph_are_those_of_python(style):
+    """For every character that Python knows, and for texts of all kinds, with their places."""
+    every = map(chr, range(1, 0xF0000))
+    known = [c for c in every if unicodedata.category(c) not in ("Cn", "Cs")]
+    known = known[:20000:5] + known[20000::99]  # most of the others are ideographs
+    texts = [f"a{c}b{c}{c}! {c} " for c in known]
+    texts += random_texts([*WORDS, *MARKS, *SYMBOLS, *SPACES * 3, *CONTROLS, *INSIDE], 500, 6)
+    words, starts, ends = words_with_offsets(tf.constant(texts), style)
+    for text, row in zip(texts, words.to_list(), strict=True):
+        assert [text[a:b].encode() for a, b in word_places(text, style)] == row, repr(text)
+    places = [characters(tf.constant(texts), x.to_tensor(-1)).numpy() for x in (starts, ends)]
+    for text, *row in zip(texts, *places, strict=True):
+        found = [(a, b) for a, b in zip(*(x.tolist() for x in row), strict=True) if a >= 0]
+        assert found == word_places(text, style)
+    if style == "spaces":
+        assert words.to_list() == [[w.encode() for w in text.split()] for text in texts]
 
 
 @functools.cache

@@ -2,6 +2,7 @@ import pytest
 
 from tests.training.toy import ToyBatches, toy_trainer
 from tfnlp.training import History
+from tfnlp.training.history import means, without_targets
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,23 @@ def test_nan_is_never_the_best(monitor):
     for step, value in ((10, float("nan")), (20, 0.3), (30, float("nan"))):
         history.add_validation(step, {monitor: value})
     assert history.best_step(monitor) == 20
+
+
+def test_a_measure_without_targets_is_absent_and_never_best():
+    totals = {"count/a": 4.0, "loss/a": 2.0, "metric/right/a": 3.0,
+              "count/b": 0.0, "loss/b": 0.0, "metric/found/b": 0.0,
+              "count/c": 0.5, "loss/c": 0.25}  # fmt: skip
+    # The mean over weights 0.2 + 0.3 is that over weights of 1.
+    assert means(totals) == {"loss": 1.0, "a_loss": 0.5, "right": 0.75, "c_loss": 0.5}
+    assert without_targets(totals) == ["b"]
+    assert means({"count/b": 0.0, "loss/b": 0.0, "sum/norm": 6.0, "steps": 3.0}) == {"norm": 2.0}
+
+    history = History()
+    for step, row in ((10, {}), (20, {"loss": 3.0}), (30, {"loss": 2.0}), (40, {})):
+        history.add_validation(step, row)
+    assert history.best_step("loss") == 30 and not history.stopped_early("loss", 1)
+    nothing = History(validation=[{"step": 10}, {"step": 20}])
+    assert nothing.best_step("loss") is None and not nothing.stopped_early("loss", 1)
 
 
 @pytest.mark.slow

@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.training.toy import ToyBatches, assert_same, toy_trainer, two_replicas, weights
+from tests.training.toy import (
+    ToyBatches,
+    assert_same,
+    toy_model,
+    toy_trainer,
+    two_replicas,
+    weights,
+)
 from tfnlp import training
 from tfnlp.training.randomness import layer_seeds, seeded, step_seed
+from tfnlp.training.run import restore_weights
 
 STEPS = 4
 
@@ -39,7 +47,7 @@ SLOW = dict(strategy=two_replicas, accumulation=2, jit_compile=True, steps_per_c
     [
         dict(strategy=two_replicas),
         dict(accumulation=4),
-        pytest.param(SLOW, marks=pytest.mark.slow),
+        pytest.param(SLOW, marks=pytest.mark.long),
     ],
 )
 def test_every_split_of_the_batch_gives_the_same_numbers(one_device, arguments):
@@ -147,6 +155,11 @@ def test_early_stopping_survives_a_restart(tmp_path):
     train(again, 50, **arguments)
     assert again.step == trainer.step
     assert again.restore(best=True) == history.best_step("loss")
+    # The history stays that of the run: where it got worse again is what it shows.
+    assert again.history.state() == history.state()
+    best, loaded = restore_weights(tmp_path, toy_model())
+    assert best == history.best_step("loss") and loaded.state() == history.state()
+    assert [row["step"] for row in loaded.validation] == list(range(1, best + 3))
 
 
 @pytest.mark.slow

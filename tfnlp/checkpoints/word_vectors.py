@@ -31,10 +31,15 @@ _HEAD = 1 << 14  # bytes by which a file is recognised
 _ROWS = 1024  # written at once
 
 
-def read_word_vectors(path: str | os.PathLike) -> WordVectors:
+def read_word_vectors(path: str | os.PathLike, limit: int | None = None) -> WordVectors:
     """Read the vectors in a file of any of the formats above.
 
-    Words must be UTF-8. In text they may hold spaces, as some of GloVe's do.
+    In text words may hold spaces, as some of GloVe's do. Words that come again and words that are
+    not UTF-8 are left out, with a warning of how many.
+
+    Args:
+        path: the file.
+        limit: read the first so many words alone, the most frequent ones; None: all.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -45,9 +50,12 @@ def read_word_vectors(path: str | os.PathLike) -> WordVectors:
         kind = _kind(source)
         try:
             if kind == "fasttext-binary":
-                return read_fasttext(source)
-            words, vectors = (read_binary if kind == "word2vec-binary" else read_text)(source)
-            return WordVectors(words, vectors)
+                found = read_fasttext(source)
+                counts = None if found.counts is None else found.counts[:limit]
+                first = found.words[:limit], found.vectors[:limit], counts
+                return WordVectors(*first, found.subwords)
+            read = read_binary if kind == "word2vec-binary" else read_text
+            return WordVectors(*read(source, limit))
         except ValueError as error:
             if source.path in str(error):
                 raise
@@ -73,7 +81,7 @@ def _kind(source: ByteSource) -> str:
     line, _, rest = head.partition(b"\n")
     sizes = header_sizes(line)
     if sizes:
-        return "text" if _is_text(rest) and not _is_binary(rest, sizes[1]) else "word2vec-binary"
+        return "text" if _is_text(rest) and _has_rows(rest, sizes[1]) else "word2vec-binary"
     # A GloVe file has no header; its first line is a word and numbers.
     if _is_text(head) and len(line.split()) > 2 and _are_numbers(line, 2):
         return "text"
@@ -85,12 +93,19 @@ def _kind(source: ByteSource) -> str:
 
 
 def _is_text(data: bytes) -> bool:
-    """Return whether bytes are UTF-8 without control characters; the end may be cut."""
+    """Return whether bytes have no control characters; some words of a text are no UTF-8."""
+    return not any(byte < 32 and byte not in b"\t\n\r\x0b\x0c" for byte in data)
+
+
+def _has_rows(data: bytes, size: int) -> bool:
+    """Return whether bytes without control characters begin with a row of text."""
+    if _are_numbers(data.partition(b"\n")[0], size):
+        return True
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
         return False
-    return not any(byte < 32 and byte not in b"\t\n\r\x0b\x0c" for byte in data)
+    return not _is_binary(data, size)
 
 
 def _is_binary(data: bytes, size: int) -> bool:

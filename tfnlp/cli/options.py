@@ -3,10 +3,12 @@
 import argparse
 import dataclasses
 import re
+import sys
 import typing
+from collections.abc import Iterable
 from typing import Any
 
-from tfnlp.settings.options import FIRST, Settings, default_of, element_type, is_required
+from tfnlp.settings.options import FIRST, SELDOM, Settings, default_of, element_type, is_required
 
 
 class FileName(str):
@@ -17,10 +19,25 @@ class FileName(str):
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Help whose options keep their order, wrapped at 100 columns."""
+    """Help whose options keep their order, wrapped at 100 columns.
+
+    Of groups that are seldom needed it has the names alone, unless `--helpfull` asks for all.
+    """
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=100)
+        self._heading: str | None = None
+
+    def start_section(self, heading: str | None) -> None:
+        self._heading = heading
+        super().start_section(heading)
+
+    def add_arguments(self, actions: Iterable[argparse.Action]) -> None:
+        if self._heading in SELDOM and "--helpfull" not in sys.argv:
+            names = " ".join(action.option_strings[0] for action in actions)
+            self.add_text(f"{names}; see --helpfull")
+        else:
+            super().add_arguments(actions)
 
 
 def add_command(

@@ -195,14 +195,12 @@ class MaskedText(Preparation):
         )
 
     def measure(self, trainer: Any) -> dict[str, float]:
-        """Return the last held-out measures, or the best ones of a run that went on."""
+        """Return the best held-out measures, of a model that is not trained yet its own."""
         history = trainer.history
         if not history.validation:
             return trainer.evaluate(self.held_out)
-        if not self.first:
-            return history.validation[-1]
         best = history.best_step("loss")  # what the run is loaded with
-        return next(row for row in history.validation if row["step"] == best)
+        return next((r for r in history.validation if r["step"] == best), history.validation[-1])
 
     def line(self, when: str, results: dict[str, float]) -> str:
         """Return the held-out accuracies of the heads that a model has."""
@@ -232,7 +230,7 @@ class MaskedText(Preparation):
             weights = batch["masked_lm_weights"].numpy()
             right += float(((batch["masked_lm_ids"].numpy() == self.commonest) * weights).sum())
             count += float(weights.sum())
-        return right / max(1.0, count)
+        return right / count
 
 
 def sizes_of_settings(

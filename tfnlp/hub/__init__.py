@@ -4,6 +4,7 @@
 `import tfnlp.hub as hub` as its only change.
 """
 
+from tfnlp.hub.inspection.audit import Audit, audit
 from tfnlp.hub.inspection.inspect import Inspection, inspect
 from tfnlp.hub.loading.encoders import saved_elmo, saved_encoder
 from tfnlp.hub.loading.kind import saved_family, saved_kind
@@ -25,6 +26,7 @@ from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import save
 
 __all__ = [
+    "Audit",
     "BertPreprocessorModule",
     "ElmoModule",
     "FineTunedModule",
@@ -39,6 +41,7 @@ __all__ = [
     "TranslationModule",
     "Translator",
     "WordVectorsModule",
+    "audit",
     "export",
     "export_bert",
     "export_elmo",

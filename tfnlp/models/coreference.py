@@ -4,6 +4,7 @@ Lee et al. 2017 (arXiv 1707.07045), with the coarse scores of Lee et al. 2018 (1
 their refinement of spans, which Xu & Choi 2020 found to add nothing above BERT.
 """
 
+import math
 from typing import Any
 
 import keras
@@ -24,8 +25,9 @@ class Coreference(MaskEnds):
     A span (i, w) of the words i to i + w has `v = relu(W [x_i; x_(i+w); h] + e_w + b)`, where h is
     the mean of its words with the weights `softmax(a . x)` over the span, and e_w a vector of its
     width: section 3.1 of Lee et al. 2017, but for a projection, which every score reads. Its score
-    as a mention is `m = w . relu(F drop(v))`. Of the spans of M words the best `kept M` stay, in
-    the order of the text. A pair of them, j before i, has `s_ij = m_i + m_j + v_i C v_j + d_k + p .
+    as a mention is `m = w . relu(F drop(v)) + c`; c begins as the log-odds of a span to stay, since
+    few of the many spans are mentions. Of the spans of M words the best `kept M` stay, in the order
+    of the text. A pair of them, j before i, has `s_ij = m_i + m_j + v_i C v_j + d_k + p .
     relu(U v_i + V v_j + Y (v_i * v_j) + f_k)`, k the number of spans from j to i, in powers of two
     (sections 3.1 and 4 of Lee et al. 2018). The last term is for the best `antecedents` by the
     others alone; the score of no antecedent is 0.
@@ -89,6 +91,12 @@ class Coreference(MaskEnds):
             kernel(name, units, units)
         kernel("distances", _DISTANCES, units)
         kernel("pair", units, 1)
+        rare = self.kept / self.width  # at most 1
+        self._prior = self.add_weight(
+            name="prior",
+            shape=(),
+            initializer=keras.initializers.Constant(math.log(rare / max(1 - rare, rare))),
+        )
         for name in ("span_bias", "mention_bias", "pair_bias"):
             weight = self.add_weight(name=name, shape=(units,), initializer="zeros")
             setattr(self, f"_{name}", weight)
@@ -124,6 +132,7 @@ class Coreference(MaskEnds):
         vectors = self._drop["span"](self._vectors(x), training=training)  # [B, M, W, U]
         hidden = ops.relu(ops.matmul(vectors, self._mention_hidden) + self._mention_bias)
         mentions = ops.cast(ops.matmul(hidden, self._mention)[..., 0], "float32")  # [B, M, W]
+        mentions = mentions + ops.cast(self._prior, "float32")
         mentions = ops.where(self._later(real[..., None], False)[..., 0], mentions, NEVER)
         spans, scores = self._best(mentions, real)  # [B, K]
         flat = ops.reshape(vectors, (-1, ops.shape(x)[1] * self.width, self.units))

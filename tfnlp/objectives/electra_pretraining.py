@@ -72,8 +72,8 @@ class ElectraPretraining(Objective):
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with the discriminator's loss without weight, precision and recall.
 
-        `precision = found / marked` and `recall = found / replaced`, 0 where nothing was marked or
-        replaced; they take the place of `marked` and `found`.
+        `precision = found / marked`, 0 where nothing was marked, and `recall = found / replaced`
+        take the place of `marked` and `found`; without replaced tokens there is neither.
         """
         if "found" not in means:
             return means
@@ -81,8 +81,8 @@ class ElectraPretraining(Objective):
         found, marked, replaced = (means[name] for name in ("found", "marked", "replaced"))
         if "discriminator_loss" in kept:
             kept["discriminator_loss"] /= self.discriminator_weight
-        return {
-            **kept,
-            "discriminator_precision": found / marked if marked else 0.0,
-            "discriminator_recall": found / replaced if replaced else 0.0,
-        }
+        if not replaced:
+            return kept
+        precision = found / marked if marked else 0.0
+        rates = {"discriminator_precision": precision, "discriminator_recall": found / replaced}
+        return {**kept, **rates}

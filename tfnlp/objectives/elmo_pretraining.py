@@ -94,6 +94,8 @@ class ElmoPretraining(Objective):
 
         `perplexity` is the geometric mean of both, e to the mean of both losses, as in bilm-tf.
         """
+        if "forward_loss" not in means:
+            return means
         forward, backward = means["forward_loss"], means["backward_loss"]
         perplexities = {
             "forward_perplexity": perplexity(forward),

@@ -39,6 +39,8 @@ class GPTPretraining(Objective):
 
         `word_perplexity = exp(loss * tokens / words)`, only with `tokens_per_word`.
         """
+        if "lm_loss" not in means:
+            return means
         report = {**means, "perplexity": perplexity(means["lm_loss"])}
         if self.tokens_per_word is not None:
             report["word_perplexity"] = perplexity(means["lm_loss"] * self.tokens_per_word)

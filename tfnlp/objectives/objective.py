@@ -93,7 +93,10 @@ class Objective:
         return {}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
-        """Return the means of losses and metrics with values that follow from them."""
+        """Return the means of losses and metrics with values that follow from them.
+
+        Means without targets are missing, and so is what would follow from them.
+        """
         return means
 
 

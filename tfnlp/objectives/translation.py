@@ -60,7 +60,7 @@ class Translation(Objective):
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with `perplexity = exp(nll)`."""
-        return {**means, "perplexity": perplexity(means["nll"])}
+        return {**means, "perplexity": perplexity(means["nll"])} if "nll" in means else means
 
 
 class LengthScore(NamedTuple):

@@ -84,4 +84,6 @@ class NNLMPretraining(Objective):
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with `perplexity` per word."""
+        if "lm_loss" not in means:
+            return means
         return {**means, "perplexity": perplexity(means["lm_loss"])}

@@ -6,7 +6,7 @@ import glob
 import os
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,12 @@ def say_labels(source: str, task: Any, examples: list[Any]) -> None:
             f"{sum(counts[label] for label in unknown):,} of {counts.total():,} labels are not "
             f"among those of the training examples and can't be predicted: {_listed(unknown)}",
         )
+
+
+def say_unmeasured(source: str, task: Any, measures: Collection[str]) -> None:
+    """Say that a task's main measure is not among those that were measured, if it is not."""
+    if task.main_measure not in measures:
+        say(source, f"no example has what {task.main_measure} measures; it is left out")
 
 
 def _listed(labels: list[str]) -> str:

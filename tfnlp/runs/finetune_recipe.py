@@ -128,14 +128,19 @@ def check_pack(config: FinetuneSettings, backbone: Any, features: str | None) ->
 
 
 def metric_of(config: FinetuneSettings, task: HeadTask, dev: list[Any]) -> str:
-    """Return the measure that picks the best checkpoint."""
-    metric, some = config.metric, dev[:1]
-    if metric is None:
-        return task.main_measure
-    known = set(task.measures(some, [task.perfect(e) for e in some]))
-    if metric not in known:
-        raise ValueError(f"`metric` {metric} is not among {', '.join(sorted(known))}")
-    return metric
+    """Return the measure that picks the best checkpoint, of those that examples have targets of."""
+    if config.metric is None:
+        return measured_by(task, dev, task.main_measure)
+    if measured_by(task, dev, config.metric) != config.metric:
+        known = task.measures(dev, [task.perfect(e) for e in dev])
+        raise ValueError(f"`metric` {config.metric} is not among {', '.join(sorted(known))}")
+    return config.metric
+
+
+def measured_by(task: HeadTask, dev: list[Any], metric: str) -> str:
+    """Return `metric`, or where examples have no targets of it the first measure that they have."""
+    known = task.measures(dev, [task.perfect(e) for e in dev])
+    return metric if metric in known else next(iter(known))
 
 
 def make_trainer(

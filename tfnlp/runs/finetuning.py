@@ -29,6 +29,7 @@ from tfnlp.runs.finetune_examples import (
     read_parts,
     say_cut,
     say_labels,
+    say_unmeasured,
     shown_source,
 )
 from tfnlp.runs.finetune_recipe import (
@@ -37,6 +38,7 @@ from tfnlp.runs.finetune_recipe import (
     kept_numbers,
     loss_settings,
     make_trainer,
+    measured_by,
     metric_of,
     settings_of,
     task_learnt,
@@ -127,7 +129,9 @@ class Finetuning:
         held_out = f"{shown_source(config.train)}, held out"
         source = held_out if config.dev is None else shown_source(config.dev)
         say_labels(source, self.task, self.dev)
-        self.metric = metric_of(config, self.task, self.dev)
+        self.metric = metric_of(config, self.task, self.every if config.folds else self.dev)
+        if config.metric is None:
+            say_unmeasured(source, self.task, [self.metric])
         self._prepared = {}
         self._cut: dict[str, int] | None = None  # examples that are too long; known once prepared
 
@@ -214,7 +218,7 @@ class Finetuning:
             batches,
             steps,
             validation=lambda: self._measured(model, dev, dev_batches),
-            monitor=self.metric,
+            monitor=measured_by(self.task, self.dev, self.metric),
             evaluate_every=max(1, math.ceil(epoch / self.config.evaluations)),
             patience=self.config.patience,
         )

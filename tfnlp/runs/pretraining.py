@@ -69,16 +69,23 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     print(prepared.describe(encoder, trained, steps), flush=True)
     trainer = make_trainer(config, task, strategy, loss_scale=prepared.loss_scale)
     if prepared.first and not trainer.restore():
-        print(prepared.line("before", prepared.measure(trainer)), flush=True)
+        print(_line(prepared, "before", prepared.measure(trainer)), flush=True)
     curve = fit(config, trainer, prepared)
     trainer.restore(best=True)
     results = prepared.measure(trainer)
-    print(prepared.line(f"after {trainer.step} updates", results), flush=True)
+    print(_line(prepared, f"after {trainer.step} updates", results), flush=True)
     results = prepared.finish(trainer, config, results)
     if curve is not None:
         print(f"training curve: {curve}")
     print(f"run: {config.output}", flush=True)
     return {**results, "steps": steps, "curve": curve, "output": config.output}
+
+
+def _line(prepared: Preparation, when: str, results: dict[str, float]) -> str:
+    """Return held-out measures as a line, for people."""
+    if set(results) <= {"step"}:
+        return f"held out, {when}: nothing to measure is left in this text; hold out more"
+    return prepared.line(when, results)
 
 
 def _loader(config: Any) -> Loader:

@@ -36,8 +36,8 @@ def run_all(config: Any, work: Any, choices: Sequence[str | None]) -> dict[str, 
             with locked(folder):
                 results = work.run(folder, choice, seed)
             rows.setdefault(choice, []).append(results["metrics"])
-            value = results["metrics"][work.metric]
-            if best is None or value > best[0]:
+            value = results["metrics"].get(work.metric)  # a fold may have no targets of it
+            if value is not None and (best is None or value > best[0]):
                 best = (value, name, results, fold)
     runs = {choice or "fine-tuned": metrics for choice, metrics in rows.items()}
     found = {"best": best[1], "metric": work.metric, "runs": runs}
@@ -95,19 +95,22 @@ def _keep_out_of_fold(config: Any, work: Any) -> dict[str, float]:
 
 def _table(rows: dict[str | None, list[dict[str, float]]], main: str, what: str = "dev") -> str:
     """Return mean and standard deviation over seeds or folds, as text; `main` comes first."""
-    names = sorted(next(iter(rows.values()))[0], key=lambda name: name != main)
+    every = dict.fromkeys(name for some in rows.values() for m in some for name in m)
+    names = sorted(every, key=lambda name: name != main)
     names = [
         name for name in names if not name.endswith("_thresh") and ("/" not in name or name == main)
     ]
     lines = [f"{what:18s}" + "".join(f"{name:>20s}" for name in names)]
     for choice, metrics in rows.items():
-        cells = [_mean_and_deviation([m[name] for m in metrics]) for name in names]
+        cells = [_mean_and_deviation([m[n] for m in metrics if n in m]) for n in names]
         lines.append(f"{choice or 'fine-tuned':18s}" + "".join(f"{cell:>20s}" for cell in cells))
     return "\n".join(lines)
 
 
 def _mean_and_deviation(values: list[float]) -> str:
     """Return of one value the value, of several mean and standard deviation (of a sample)."""
+    if not values:
+        return "–"
     if len(values) == 1:
         return f"{values[0]:.4f}"
     return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"

@@ -14,7 +14,13 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.formats import export
 from tfnlp.runs import task_folder
-from tfnlp.runs.finetune_examples import read_data, say_cut, say_labels, shown_source
+from tfnlp.runs.finetune_examples import (
+    read_data,
+    say_cut,
+    say_labels,
+    say_unmeasured,
+    shown_source,
+)
 from tfnlp.runs.report.page import check_packages, write_report
 from tfnlp.runs.task_card import card_of_task
 from tfnlp.runs.task_checkpoint import refitted
@@ -212,6 +218,7 @@ class TaskRun:
         say_labels(source, task, examples)
         predictions = self.predicted(examples, config.batch_size, source)
         metrics = task.measures(examples, predictions)
+        say_unmeasured(source, task, metrics)
         if config.report is not None:
             self._write_report(config, examples, predictions, metrics)
         return metrics, examples, predictions

@@ -4,6 +4,8 @@ import asyncio
 import json
 import math
 import pathlib
+import re
+import sys
 from collections.abc import Hashable
 from typing import Any
 
@@ -24,17 +26,20 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-_LONGEST = 300  # characters of an error of TensorFlow that are shown
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+_LONGEST = 300  # characters of an error of a module that are shown
+_PATH = re.compile(r"(?<!\w)(?:\w[\w+.-]*:)?~?[/\\][^\s'\"`,;:)\]}]+")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+_BODY = 15  # seconds that a client may take for a body
+_BODIES = 16  # full bodies that are held while they are read
 
 
-def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher) -> Any:
+def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher, local: bool) -> Any:
     """Return the FastAPI application.
 
     `GET /` is the page, `GET /api/module` what it shows, `POST /api/ACTION` an action.
 
-    The names of the config's host are the only ones that requests to a loopback address may have: a
-    page of another site could have its own name lead here.
+    If the bound address is `local`, one of the loopback, requests may have no name but its own and
+    the config's host: a page of another site could have its own name lead here.
     """
     fastapi = needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
     from fastapi.responses import JSONResponse
@@ -43,12 +48,14 @@ def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher) -> A
 
     # The pages of FastAPI that describe an application load scripts from other hosts.
     app = fastapi.FastAPI(title="tfnlp", docs_url=None, redoc_url=None, openapi_url=None)
-    hosts = [*LOOPBACK, config.host.lower()] if config.host in LOOPBACK else ["*"]
+    hosts = [*_LOOPBACK, config.host, f"[{config.host}]"] if local else ["*"]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
 
     @app.exception_handler(Refused)
     async def refused(request: fastapi.Request, error: Refused) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, error.status)
+        # What is left of a body is not waited for.
+        headers = {"Connection": "close"} if error.status in (400, 408, 413, 503) else {}
+        return JSONResponse({"error": str(error)}, error.status, headers)
 
     @app.exception_handler(404)
     @app.exception_handler(405)
@@ -62,6 +69,8 @@ def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher) -> A
         response = await call_next(request)
         response.headers.update(_HEADERS)
         return response
+
+    bodies = _Bodies(config.max_bytes)
 
     @app.get("/api/module")
     async def module() -> JSONResponse:
@@ -78,7 +87,7 @@ def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher) -> A
         if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
             # Forms of other sites can send any other type.
             raise Refused(415, "send JSON with the header Content-Type: application/json")
-        body = await _body(request, config.max_bytes)
+        body = await bodies.read(request)
         key, rows, count = read_rows(body, served.actions[name], config)
         return JSONResponse({"predictions": await _computed(batcher, key, rows, count)})
 
@@ -86,28 +95,54 @@ def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher) -> A
     return app
 
 
-async def _body(request: Any, most: int) -> bytes:
-    """Return the body; refuse a larger one without reading all of it."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise Refused(413, f"the body has more than {most:,} bytes")
-    return bytes(body)
+class _Bodies:
+    """Bodies of requests, of limited size each and together, that come in a limited time."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, 0
+
+    async def read(self, request: Any) -> bytes:
+        """Return a body; refuse a larger one without reading it."""
+        from starlette.requests import ClientDisconnect
+
+        declared = request.headers.get("content-length", "")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_BODY):
+                if declared.isdecimal() and int(declared) > self._most:
+                    raise self._too_large()
+                async for part in request.stream():
+                    body += part
+                    self._held += len(part)
+                    if len(body) > self._most:
+                        raise self._too_large()
+                    if self._held > _BODIES * self._most:
+                        raise Refused(503, "too many requests are being sent; try again later")
+        except TimeoutError as error:
+            raise Refused(408, f"the body took more than {_BODY} seconds") from error
+        except ClientDisconnect as error:
+            raise Refused(400, "the client hung up") from error  # nobody reads it
+        finally:
+            self._held -= len(body)
+        return bytes(body)
+
+    def _too_large(self) -> "Refused":
+        return Refused(413, f"the body has more than {self._most:,} bytes")
 
 
 async def _computed(batcher: Batcher, key: Any, rows: list[Any], count: int) -> list[Any]:
-    """Return the results of rows, or refuse with what the module says."""
+    """Return the results of rows, or refuse; what the module says of its rows is no secret."""
     try:
         return await asyncio.wrap_future(batcher.submit(key, rows, count))
     except (Overloaded, Closed) as error:
         raise Refused(503, str(error)) from error
-    except (ValueError, TypeError, tf.errors.OpError) as error:
-        text = " ".join(str(getattr(error, "message", None) or error).split())[:_LONGEST]
+    except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
+        text = str(getattr(error, "message", None) or error)
+        text = " ".join(_PATH.sub("...", text).split())[:_LONGEST]
         raise Refused(422, f"the module does not take this: {text}") from error
     except Exception as error:
-        text = " ".join(str(error).split())[:_LONGEST]
-        raise Refused(500, f"{type(error).__name__}: {text}") from error
+        print(f"tfnlp: warning: {key[0]}: {type(error).__name__}: {error}", file=sys.stderr)
+        raise Refused(500, f"the module failed: {type(error).__name__}") from error
 
 
 class Refused(Exception):

@@ -75,7 +75,7 @@ class Batcher:
         return request.future
 
     def close(self) -> None:
-        """Compute what waits, then end the thread; refuse new requests."""
+        """Compute what waits, a part of each at most, then end the thread; refuse new requests."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -114,6 +114,8 @@ class Batcher:
     def _computed(self, key: Hashable, rows: list[Any]) -> list[Any]:
         found = []
         for first in range(0, len(rows), self._batch_size):
+            if first and self._closed:  # nobody waits for the rest
+                raise Closed("the server is being stopped")
             found += self._run(key, rows[first : first + self._batch_size])
         return found
 

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.families.published import opened_modules
-from tfnlp.hub import Inspection, inspect, load, saved_tokenizer
+from tfnlp.hub import Inspection, audit, inspect, load, saved_tokenizer
 from tfnlp.hub.inspection.saved_graph import Call
 from tfnlp.hub.loading.checks import read_about
 from tfnlp.hub.modules.fill import fill_masks
@@ -58,10 +58,21 @@ class ServedModule:
         }
 
 
-def load_served(path: str | os.PathLike) -> ServedModule:
-    """Load a module and find out what it can do; `path` is what `tfnlp.inspect` takes."""
+def load_served(path: str | os.PathLike, trusted: bool = False) -> ServedModule:
+    """Load a module and find out what it can do.
+
+    Args:
+        path: what `tfnlp.inspect` takes.
+        trusted: serve a module with `tfnlp.hub.Audit.dangers`, too.
+    """
     path = os.fspath(path)
     with opened_modules(path) as folders:
+        dangers = [] if trusted else [one for x in folders for one in audit(x).dangers]
+        if dangers:
+            raise ValueError(
+                f"`module` {path} {dangers[0].effect} ({dangers[0]}), as `tfnlp inspect --audit` "
+                "says; give `trusted` to serve it all the same"
+            )
         return _loaded(path, [inspect(folder) for folder in folders])
 
 

@@ -1,7 +1,9 @@
 """The process that serves a module, until it is told to stop."""
 
+import asyncio
 import errno
 import ipaddress
+import logging
 import os
 import signal
 import socket
@@ -15,29 +17,23 @@ from tfnlp.serving.module import load_served
 from tfnlp.settings.serve import ServeSettings
 
 _LEFT_OPEN = 5  # seconds for idle connections
+_STOPPING = 20  # seconds for what was asked, after a signal
 _BACKLOG = 128
 
 
 def serve(config: ServeSettings) -> None:
-    """Serve a module until SIGINT or SIGTERM; then finish what was asked, and return.
+    """Serve a module until SIGINT or SIGTERM; then finish what was asked, within 20 s, and return.
 
     The port is taken before the module is loaded, so that a busy one is said at once. The address
     is printed when requests are answered. A second signal ends at once.
     """
     needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
-    uvicorn = needed("uvicorn", "uvicorn", "serve", "`tfnlp serve`")
     with _bound(config.host, config.port) as listening:
-        served = load_served(config.module)
+        served = load_served(config.module, config.trusted)
         batcher = Batcher(
             served.run, config.batch_size, config.wait / 1000, max_waiting=config.max_waiting
         )
-        app = make_app(served, config, batcher)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app, log_level="warning", access_log=False, timeout_keep_alive=_LEFT_OPEN,
-                lifespan="off", server_header=False,
-            )
-        )  # fmt: skip
+        server = server_of(make_app(served, config, batcher, _is_local(listening)))
         listening.listen(_BACKLOG)
         _say(config, listening, list(served.actions))
         _run(server, listening)
@@ -45,6 +41,20 @@ def serve(config: ServeSettings) -> None:
             raise KeyboardInterrupt("stopped before all requests were answered")
         batcher.close()
     print("tfnlp: stopped", file=sys.stderr)
+
+
+def server_of(app: Any) -> Any:
+    """Return the uvicorn server of an application."""
+    uvicorn = needed("uvicorn", "uvicorn", "serve", "`tfnlp serve`")
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, timeout_keep_alive=_LEFT_OPEN, lifespan="off",
+        server_header=False, timeout_graceful_shutdown=_STOPPING,
+    )  # fmt: skip
+    # Requests that are ended with the server are counted by one line, without a traceback of each.
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda said: not said.exc_info or said.exc_info[0] is not asyncio.CancelledError
+    )
+    return uvicorn.Server(config)
 
 
 def _run(server: Any, listening: socket.socket) -> None:
@@ -86,11 +96,17 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
+def _is_local(bound: socket.socket) -> bool:
+    """Return whether only this machine reaches a socket, whatever its address was called."""
+    address = ipaddress.ip_address(bound.getsockname()[0])
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
 def _say(config: ServeSettings, listening: socket.socket, actions: list[str]) -> None:
     """Print the address, and a warning if other machines reach it."""
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    if not ipaddress.ip_address(host).is_loopback:
+    if not _is_local(listening):
         print(
             f"tfnlp: warning: {config.host} is reached by other machines, without authentication "
             "and without encryption",

@@ -70,6 +70,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
 
 
 FIRST = "changed first"  # the group of what most people change
+SELDOM = ("devices", "teacher", "parts of the model")  # groups that few people need
 # Commands to what they make, to its settings; `tfnlp.settings.tables` fills it in.
 OWNERS: dict[str, dict[str, type["Settings"]]] = {}
 

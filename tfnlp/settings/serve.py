@@ -15,6 +15,10 @@ class ServeSettings(Settings):
         ".tar.gz file, an address, hf://org/name or kaggle://owner/model/framework/variation",
         positional=True, metavar="DIR",
     )  # fmt: skip
+    trusted: bool = option(
+        False, "serve also a module that reads or writes files, runs Python or reaches addresses: "
+        "`tfnlp inspect --audit` says where",
+    )  # fmt: skip
     host: str = option(
         "127.0.0.1", "address to listen at; one that others reach has no protection: there is no "
         "authentication", metavar="ADDRESS",

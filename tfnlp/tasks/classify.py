@@ -155,9 +155,9 @@ def classification(
 ) -> Measures:
     """Return accuracy, Matthews correlation and F1 of classes.
 
-    Matthews correlation (of K classes: Gorodkin 2004) is 0 where it is undefined, because all
-    labels or all predictions are the same class. F1 = 2 P R / (P + R), 0 for a class that is
-    never predicted.
+    Matthews correlation (of K classes: Gorodkin 2004) is 0 where all predictions are the same
+    class; where all labels are, there is none. F1 = 2 P R / (P + R), 0 for a class that is never
+    predicted.
 
     Args:
         labels, predicted: strings, one an example.
@@ -165,8 +165,9 @@ def classification(
 
     Returns:
         dict of floats: `accuracy`, `matthews`, `f1`. With exactly two classes `f1` is that of the
-        positive class, which is `names[1]` (MRPC and QQP: "1"), and `f1_macro` is the mean of
-        both. Otherwise `f1` is the mean over the classes that occur in labels or predictions.
+        positive class, which is `names[1]` (MRPC and QQP: "1"), if any example has it, and
+        `f1_macro` is the mean of both. Otherwise `f1` is the mean over the classes that occur in
+        labels or predictions.
 
     Raises:
         ValueError: for a class that is not in `names`.
@@ -176,16 +177,14 @@ def classification(
     if unknown:
         raise ValueError(f"labels: {unknown[0]!r} is not among the classes {names[:20]}")
     pairs = list(zip(labels, predicted, strict=True))
-    # scikit-learn warns where only one class occurs.
-    one_class = len(set(labels) | set(predicted)) == 1
     macro = float(f1_score(labels, predicted, average="macro", zero_division=0))
-    values = {
-        "accuracy": sum(a == b for a, b in pairs) / len(pairs),
-        "matthews": 0.0 if one_class else float(matthews_corrcoef(labels, predicted)),
-        "f1": macro,
-    }
-    if len(names) == 2:
-        # The "macro average" over one class is its F1, also where the class does not occur.
+    values = {"accuracy": sum(a == b for a, b in pairs) / len(pairs)}
+    if len(set(labels)) > 1:
+        values["matthews"] = float(matthews_corrcoef(labels, predicted))
+    if len(names) != 2:
+        return {**values, "f1": macro}
+    if names[1] in labels:
+        # The "macro average" over one class is its F1.
         positive = f1_score(labels, predicted, labels=[names[1]], average="macro", zero_division=0)
-        values |= {"f1": float(positive), "f1_macro": macro}
-    return values
+        values["f1"] = float(positive)
+    return {**values, "f1_macro": macro}

@@ -283,7 +283,7 @@ class Coref(HeadTask):
             [
                 name,
                 *(
-                    f"{100 * scores[key]:.2f}"
+                    f"{100 * scores[key]:.2f}" if key in scores else "–"
                     for key in (f"precision/{name}", f"recall/{name}", f"{name}_f1")
                 ),
             ]
@@ -292,14 +292,15 @@ class Coref(HeadTask):
         return [report.Table("By metric", head, cells)]
 
     def is_wrong(self, row: report.Row) -> bool:
-        return row["conll_f1"] < 1
+        return self.badness(row) > 0
 
     def badness(self, row: report.Row) -> float:
-        return 1 - row["conll_f1"]
+        right = float(sorted(row["gold"]) == sorted(row["predicted"]))
+        return 1 - row.get("conll_f1", right)
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
         texts = [_coloured(row["text"], row[name]) for name in ("gold", "predicted")]
-        return [[(f"{100 * row['conll_f1']:.1f}", None)], *texts]
+        return [[(f"{100 - 100 * self.badness(row):.1f}", None)], *texts]
 
 
 def clusters_of(outputs: Mapping[str, tf.Tensor], singletons: bool) -> tf.Tensor:

@@ -24,8 +24,8 @@ class Rate(NamedTuple):
 
     @property
     def recall(self) -> float:
-        """Share of the key that the response has; 0 without a key."""
-        return self.right_key / self.key if self.key else 0.0
+        """Share of the key that the response has."""
+        return self.right_key / self.key
 
     @property
     def precision(self) -> float:
@@ -45,7 +45,7 @@ def coreference_scores(keys: Iterable[Clusters], responses: Iterable[Clusters]) 
     `conll_f1` is the mean F1 of MUC, B3 and CEAF of entities (CoNLL-2011). Names are
     `METRIC_f1`, `recall/METRIC` and `precision/METRIC` with METRIC "muc" (Vilain et al. 1995), "b3"
     (Bagga & Baldwin 1998), "ceafm" and "ceafe" (Luo 2005, phi 3 and 4), "blanc" (Luo et al. 2014)
-    and "mention", of spans alone.
+    and "mention", of spans alone. Those of which the key has nothing are left out.
 
     Args:
         keys, responses: for each document the clusters of its mentions. A mention that is in a
@@ -57,10 +57,12 @@ def coreference_scores(keys: Iterable[Clusters], responses: Iterable[Clusters]) 
         ("mention", _mentions), ("muc", _muc), ("b3", _b3), ("ceafm", _ceafm), ("ceafe", _ceafe),
     ):  # fmt: skip
         rate = Rate(*(sum(x) for x in zip(*(counts(*pair) for pair in pairs), strict=True)))
-        values = (rate.recall, rate.precision, rate.f1)
-        found |= zip(_names(name), values, strict=True)
-    found |= _blanc(pairs)
-    found["conll_f1"] = (found["muc_f1"] + found["b3_f1"] + found["ceafe_f1"]) / 3
+        if rate.key:
+            found |= zip(_names(name), (rate.recall, rate.precision, rate.f1), strict=True)
+    if "mention_f1" in found:
+        found |= _blanc(pairs)
+    if "muc_f1" in found:  # links, and so mentions
+        found["conll_f1"] = (found["muc_f1"] + found["b3_f1"] + found["ceafe_f1"]) / 3
     return found
 
 

@@ -33,8 +33,7 @@ def entity_scores(
     """Return precision, recall and F1 of entities, micro-averaged over all sentences and types.
 
     `P = right / predicted`, `R = right / gold`, `F1 = 2 P R / (P + R)`. A predicted entity is
-    right if its type and both its ends are those of a gold one. A value is 0 where its
-    denominator is.
+    right if its type and both its ends are those of a gold one; see `rates`.
 
     Args:
         tags, predicted: gold and predicted tags, one sequence a sentence.
@@ -67,8 +66,11 @@ def entity_counts(
 
 
 def rates(right: int, guessed: int, gold: int) -> dict[str, float]:
-    """Return `precision`, `recall` and `f1` of counts, each 0 where its denominator is."""
+    """Return `precision`, 0 where nothing is predicted, `recall` and `f1` of counts.
+
+    Where there is no gold one there is nothing to measure, and the dict is empty.
+    """
+    if not gold:
+        return {}
     precision = right / guessed if guessed else 0.0
-    recall = right / gold if gold else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if right else 0.0
-    return {"precision": precision, "recall": recall, "f1": f1}
+    return {"precision": precision, "recall": right / gold, "f1": 2 * right / (guessed + gold)}

@@ -163,12 +163,17 @@ class FineTuning(Objective):
         return {name: (self.kind, ops.sum(value * weights)) for name, value in found.items()}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
-        """Return `score_pearson` in place of its moments; 0 if all scores or labels are equal."""
+        """Return `score_pearson` in place of its moments: 0 if all scores are equal.
+
+        If all labels are, there is no correlation to measure.
+        """
         report = dict(means)
-        if self.kind == "score":
+        if "score_xy" in report:
             x, y, xx, yy, xy = (report.pop(f"score_{name}") for name in _MOMENTS)
-            variance = max(0.0, xx - x * x) * max(0.0, yy - y * y)
-            report["score_pearson"] = (xy - x * y) / variance**0.5 if variance else 0.0
+            of_scores, of_labels = max(0.0, xx - x * x), max(0.0, yy - y * y)
+            if of_labels:
+                deviations = (of_scores * of_labels) ** 0.5
+                report["score_pearson"] = (xy - x * y) / deviations if deviations else 0.0
         return report
 
     def _best(self, logits: Tensor, batch: Batch) -> Tensor:

@@ -53,7 +53,7 @@ class GPTFineTuning(FineTuning):
         `loss` is still the sum that is minimised.
         """
         report = super().report(means)
-        if self.lm_weight:
+        if self.lm_weight and "lm_loss" in means:
             report["lm_loss"] = means["lm_loss"] / self.lm_weight
             report["lm_perplexity"] = perplexity(report["lm_loss"])
         return report

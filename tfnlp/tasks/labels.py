@@ -181,7 +181,8 @@ class Labels(TextTask):
         names, counts, found = self._by_label(rows)
         measured = ("precision", "recall", "f1")
         cells = [
-            [n, *(f"{found[f'{m}/{n}']:.3f}" for m in measured), str(counts[n])] for n in names
+            [n, *(report.figure(found.get(f"{m}/{n}")) for m in measured), str(counts[n])]
+            for n in names
         ]
         head = ["label", "precision", "recall", "F1", "in the data"]
         return [report.Table("By label", head, cells)]
@@ -226,8 +227,8 @@ def label_sets(
         dict of floats: `micro_f1` over all decisions, `macro_f1`, the mean over the labels that
         occur in labels or predictions, `samples_f1`, the mean over examples (1 where there is no
         label and none is predicted), `subset_accuracy`, the share of examples all of whose labels
-        are right; and `f1/NAME`, `precision/NAME` and `recall/NAME` for each of `names`, 0 where
-        they are undefined.
+        are right; and `f1/NAME`, `precision/NAME` (0 where nothing is predicted) and `recall/NAME`
+        for each of `names` that an example has. Without any label there is no micro and macro F1.
     """
     labels, predicted = [set(x) for x in labels], [set(x) for x in predicted]
     names = list(names)
@@ -242,15 +243,20 @@ def label_sets(
         "precision": _ratio(right.sum(0), guess.sum(0)),
         "recall": _ratio(right.sum(0), gold.sum(0)),
     }
-    values = {
+    f1 = {
         "micro_f1": float(_ratio(2 * right.sum(), both.sum())),
-        "macro_f1": float(of_labels["f1"][occurs].mean()) if occurs.any() else 0.0,
+        "macro_f1": float(of_labels["f1"][occurs].mean()),
+    } if gold.any() else {}  # fmt: skip
+    values = {
+        **f1,
         "samples_f1": float(rows.mean()),
         "subset_accuracy": float((gold == guess).all(1).mean()),
     }
     for name, column in of_labels.items():
         values |= {
-            f"{name}/{n}": float(x) for n, x in zip(every, column, strict=True) if n in known
+            f"{name}/{n}": float(x)
+            for n, x, held in zip(every, column, gold.any(0), strict=True)
+            if n in known and held
         }
     return values
 

@@ -95,6 +95,11 @@ def by_class(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] =
     return Table("By class", ["class", "precision", "recall", "F1", "in the data"], rows)
 
 
+def figure(value: float | None) -> str:
+    """Return a measure as text; what was not measured is a dash."""
+    return "–" if value is None else f"{value:.3f}"
+
+
 def texts_cell(texts: Sequence[str]) -> Cell:
     """Return texts, a line each."""
     return [(short("\n".join(texts)), None)]

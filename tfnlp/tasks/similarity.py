@@ -162,13 +162,14 @@ class Similarity(TextTask):
 def regression(scores: Iterable[float], predicted: Iterable[float]) -> Measures:
     """Return Pearson and Spearman correlation and the mean squared error.
 
-    A correlation is 0 where it is undefined, because all scores or all predictions are equal.
+    A correlation is 0 where all predictions are equal; where all scores are, there is none.
     """
     scores = np.asarray(list(scores), np.float64)
     predicted = np.asarray(list(predicted), np.float64)
-    defined = bool(np.ptp(scores) and np.ptp(predicted))
-    return {
-        "pearson": float(stats.pearsonr(scores, predicted)[0]) if defined else 0.0,
-        "spearman": float(stats.spearmanr(scores, predicted)[0]) if defined else 0.0,
-        "mse": float(np.mean((scores - predicted) ** 2)),
-    }
+    error = {"mse": float(np.mean((scores - predicted) ** 2))}
+    if not np.ptp(scores):
+        return error
+    if not np.ptp(predicted):
+        return {"pearson": 0.0, "spearman": 0.0, **error}
+    found = {"pearson": stats.pearsonr, "spearman": stats.spearmanr}
+    return {**{name: float(f(scores, predicted)[0]) for name, f in found.items()}, **error}

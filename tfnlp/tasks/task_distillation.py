@@ -73,12 +73,12 @@ class TaskDistillation(Objective):
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the task's means; each loss but the sum of all, `loss`, is freed of its weight."""
         report = self.task.report(means)
-        report[f"{LOSS}_loss"] /= self.weight
         own = f"{self.task.kind}_loss"
-        if self.weight < 1:
-            report[own] /= 1 - self.weight
-        else:
-            del report[own]  # 0 whatever it was
+        if self.weight == 1:
+            report.pop(own, None)  # 0 whatever it was
+        for name, weight in ((f"{LOSS}_loss", self.weight), (own, 1 - self.weight)):
+            if name in report:
+                report[name] /= weight
         return report
 
     def _soft_losses(self, batch: Batch, outputs: Batch) -> Tensor:

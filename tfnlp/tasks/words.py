@@ -239,7 +239,7 @@ class WordTask(HeadTask):
         scores = type_scores([row["tags"] for row in rows], [row["predicted"] for row in rows])
         scores = sorted(scores.items(), key=lambda item: (-item[1]["gold"], item[0]))
         cells = [
-            [kind, *(f"{s[name]:.3f}" for name in ("precision", "recall", "f1")),
+            [kind, *(report.figure(s.get(name)) for name in ("precision", "recall", "f1")),
              *(str(s[name]) for name in ("gold", "predicted"))]
             for kind, s in scores[: report.SHOWN]
         ]  # fmt: skip

@@ -6,8 +6,10 @@ them, and frequent words come first, as a sampled softmax with a log-uniform sam
 """
 
 import collections
+import functools
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,12 +24,13 @@ from tfnlp.text.wordpiece import DROPPED, IDEOGRAPHS
 
 SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
 
-# In this order: a verb before its n't, the n't, the endings after an apostrophe, words with hyphens
-# or with dots or commas between digits, single marks.
-_WORD = re.compile(
-    r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\d+(?:[.,]\d+)+|\w+(?:-\w+)*|[^\w\s]",
-    re.IGNORECASE,
+# Format characters stand inside words (ZWJ, ZWNJ, the soft hyphen), but for a space of no width.
+_JOINERS = (
+    "\u00ad\u061c\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0020-\U000e007f"
 )
+_SPACES = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # `str.split`
+_NO_WIDTH = "\u200b"
+SPACES, MARKS = "spaces", "marks"  # styles of `words_with_offsets` and `word_places`
 
 _NOT_A_WORD = "!!!MAXTERMID"  # last line of the published file; bilm-tf skips it, too
 UNKNOWN_WORD, FIRST_WORD = 1, 2
@@ -40,9 +43,48 @@ def split_words(text: str) -> str:
 
     English roughly as in the Penn Treebank: "didn't" -> "did n't", "Mary's" -> "Mary 's",
     hyphenated words stay whole. For text that is not tokenized yet: without it "hard." is another
-    word than "hard".
+    word than "hard". Combining marks, ZWJ and ZWNJ stay inside their words.
     """
-    return " ".join(_WORD.findall(text))
+    return " ".join(_patterns(text.isascii())["treebank"].findall(text))
+
+
+def word_places(text: str, style: str) -> list[tuple[int, int]]:
+    """Return where the words of a text begin and end, in characters.
+
+    `style` is "spaces" or "marks", see `words_with_offsets`, which finds the same words.
+    """
+    return [match.span() for match in _patterns(text.isascii())[style].finditer(text)]
+
+
+@functools.cache
+def _patterns(ascii_text: bool) -> dict[str, re.Pattern[str]]:
+    """Return for each style what its words match, of texts of ASCII alone or of any."""
+    inside = ""
+    if not ascii_text:  # Python's \w has no marks
+        places = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
+        marks = [i for i in places if unicodedata.category(chr(i)).startswith("M")]
+        runs = sorted({*marks} - {i + 1 for i in marks}), sorted({*marks} - {i - 1 for i in marks})
+        inside = "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(*runs, strict=True)) + _JOINERS
+    word = rf"[\w{inside}]+"
+    mark = _mark(rf"\w{inside}\s", inside)
+    # In this order: a verb before its n't, the n't, the endings after an apostrophe, words with
+    # hyphens or with dots or commas between digits, single marks.
+    treebank = (
+        rf"{word}?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\d+(?:[.,]\d+)+|{word}(?:-{word})*"
+        rf"|{mark}"
+    )
+    return {
+        SPACES: re.compile(r"\S+"),
+        MARKS: re.compile(word + "|" + _mark(rf"\w{inside}\s{_NO_WIDTH}", inside)),
+        "treebank": re.compile(treebank, re.IGNORECASE),
+    }
+
+
+def _mark(others: str, inside: str) -> str:
+    """Return the pattern of a character that is no word's, with the marks and joiners on it."""
+    if not inside:
+        return f"[^{others}]"
+    return f"[^{others}](?:\u200d[^{others}]|[{inside}])*"
 
 
 def train_words(
@@ -156,11 +198,17 @@ class _Style(NamedTuple):
     """
 
     white: str
-    kept: str
+    kept: str = ""
     dropped: str = ""
 
 
+_INSIDE = rf"\p{{M}}{_JOINERS}"
+_WORD = rf"[\p{{L}}\p{{N}}_{_INSIDE}]"
 _STYLES = {
+    SPACES: _Style(f"[{_SPACES}]+"),
+    MARKS: _Style(
+        f"[{_SPACES}{_NO_WIDTH}]+", _mark(rf"\p{{L}}\p{{N}}_{_INSIDE}{_SPACES}{_NO_WIDTH}", _INSIDE)
+    ),
     # As the tokenizer does it: what it drops splits no word, accents stay with the mark before
     # them. Symbols other than those of ASCII are parts of words.
     "bert": _Style(
@@ -170,19 +218,31 @@ _STYLES = {
     ),
     "gpt": _Style(_WHITE, rf"'(?:s|t|re|ve|m|ll|d)|{_MARK}"),
     "treebank": _Style(
-        _WHITE,
+        rf"[{_SPACES}{_NO_WIDTH}\p{{Cc}}\p{{Co}}]+",
         "|".join(
             (
                 r"(?i:n['’]t\b|['’](?:s|re|ve|ll|d|m)\b)",
                 r"\d+(?:[.,]\d+)+",
-                r"[\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)+",
-                r"[\p{L}\p{N}_]*[\p{L}_]\p{N}[\p{L}\p{N}_]*",  # or else v2.0 is split
+                rf"{_WORD}+(?:-{_WORD}+)+",
+                rf"{_WORD}*[\p{{L}}_]\p{{N}}{_WORD}*",  # or else v2.0 is split
                 # All marks but the underscore.
                 r"[\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po}\p{S}‿⁀⁔︳︴﹍-﹏＿]|\p{Han}",
             )
         ),
     ),
 }
+
+
+def characters(texts: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Return places in texts `[B]`, int `[B, T]` of bytes, in characters, int32; -1 stays so."""
+    _, known = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")  # [B, (C)]
+    first = tf.cumsum(tf.cast(tf.strings.length(texts), tf.int64) + 1, exclusive=True)  # [B]
+    wanted = tf.cast(places, tf.int64) + first[:, None]
+    found = tf.searchsorted(
+        known.values + tf.gather(first, known.value_rowids()), tf.reshape(wanted, [-1])
+    )
+    found = tf.reshape(found, tf.shape(places)) - tf.cast(known.row_starts(), tf.int32)[:, None]
+    return tf.where(places < 0, -1, found)
 
 
 def words_with_offsets(
@@ -196,8 +256,10 @@ def words_with_offsets(
             `WordPieceTokenizer` does: the pieces of the words are those of the text. "gpt": around
             every mark and every ideograph, but 's, 't, 're, 've, 'm, 'll and 'd stay whole.
             "treebank": as `tfnlp.text.split_words`, `did n't`, with hyphenated words and numbers
-            such as 1,000.5 whole; ideographs are apart, accents stay with their letters, and
-            control characters part words and are none.
+            such as 1,000.5 whole; ideographs are apart, and control characters part words and are
+            none. "spaces": nowhere else, as `str.split`. "marks": around every character that is no
+            letter, digit or underscore. Of "treebank" and "marks" combining marks and format
+            characters, such as ZWJ and ZWNJ, stay inside their words.
 
     Returns:
         words, strings ragged `[B, (W)]`; starts and ends, int64 ragged `[B, (W)]`.
@@ -205,7 +267,8 @@ def words_with_offsets(
     white, kept, dropped = _STYLES[style]
     # The splitter ends a text at a zero byte; another control character gives the same words.
     plain = tf.strings.regex_replace(texts, r"\x{0}", "\x01")
-    words, starts, ends = tf_text.regex_split_with_offsets(plain, f"{white}|{kept}", kept)
+    parts = "|".join(filter(None, (white, kept)))
+    words, starts, ends = tf_text.regex_split_with_offsets(plain, parts, kept)
     cut = tf.strings.substr(
         tf.gather(texts, words.value_rowids()), starts.values, ends.values - starts.values
     )

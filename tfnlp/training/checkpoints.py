@@ -150,6 +150,15 @@ class Checkpoints:
                 warnings.warn(f"{error}; using the latest checkpoint", stacklevel=2)
         return self.restore_latest()
 
+    def newest_state(self) -> dict[str, Any]:
+        """Return the state of the newest whole checkpoint, of a run that has one."""
+        for _, path in sorted(self.paths() + self.paths("best"), reverse=True):
+            try:
+                return read_state(path)
+            except ValueError:
+                continue  # damaged
+        return {}
+
     def restore_average(self) -> dict[str, Any]:
         """Read the mean of checkpoints; return its state.
 

@@ -54,7 +54,7 @@ class History:
 
         Larger is better for names that hold "accuracy", "f1", "exact", "matthews", "pearson",
         "spearman", "precision", "recall", "auc", "mrr" or "ndcg", smaller for all others; NaN is
-        worst.
+        worst. Evaluations without the measure don't count.
         """
         rows = self._rows(monitor)
         if not rows:
@@ -69,29 +69,39 @@ class History:
 
     def stopped_early(self, monitor: str, patience: int | None) -> bool:
         """Return whether none of the last `patience` evaluations was better."""
-        if patience is None or not self.validation:
-            return False
         steps = [row["step"] for row in self._rows(monitor)]
+        if patience is None or not steps:
+            return False
         return len(steps) - 1 - steps.index(self.best_step(monitor)) >= patience
 
     def _rows(self, monitor: str) -> list[Row]:
-        if self.validation and monitor not in self.validation[0]:
-            names = sorted(set(self.validation[0]) - {"step"})
+        rows = [row for row in self.validation if monitor in row]
+        names = sorted({name for row in self.validation for name in row} - {"step"})
+        if names and not rows:
             raise ValueError(f"monitor={monitor!r} was not measured; choose one of {names}")
-        return self.validation
+        return rows
 
 
 def means(totals: Mapping[str, float]) -> dict[str, float]:
-    """Return means from summed totals: `loss`, `NAME_loss`, metrics, `learning_rate`, ..."""
-    logs, loss = {}, 0.0
+    """Return means from summed totals: `loss`, `NAME_loss`, metrics, `learning_rate`, ...
+
+    What had no targets is left out.
+    """
+    logs, losses = {}, []
     for key, value in totals.items():
         kind, _, rest = key.partition("/")
-        if kind == "loss":
-            logs[f"{rest}_loss"] = value / max(1.0, totals[f"count/{rest}"])
-            loss += logs[f"{rest}_loss"]
-        elif kind == "metric":
-            name, _, target = rest.partition("/")
-            logs[name] = value / max(1.0, totals[f"count/{target}"])
-        elif kind == "sum":
+        name, _, target = rest.partition("/")
+        count = totals.get(f"count/{target or name}")
+        if kind == "sum":
             logs[rest] = value / totals["steps"]
-    return {"loss": loss, **logs}
+        elif kind == "metric" and count:
+            logs[name] = value / count
+        elif kind == "loss" and count:
+            logs[f"{name}_loss"] = value / count
+            losses.append(value / count)
+    return {"loss": sum(losses), **logs} if losses else logs
+
+
+def without_targets(totals: Mapping[str, float]) -> list[str]:
+    """Return the names of the targets that summed totals have none of."""
+    return [key.partition("/")[2] for key, n in totals.items() if key[:6] == "count/" and not n]

@@ -130,9 +130,10 @@ class Loop:
         totals = self._speeds.take(totals)
         failed = totals.pop("failed", 0.0)
         logs = trainer.objective.report(means(totals))
-        if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
+        loss = logs.get("loss", 0.0)  # steps without targets have none
+        if not math.isfinite(loss) or not math.isfinite(logs["gradient_norm"]):
             raise FloatingPointError(
-                f"loss is {logs['loss']} and gradient norm {logs['gradient_norm']} at step {end}; "
+                f"loss is {loss} and gradient norm {logs['gradient_norm']} at step {end}; "
                 "lower the learning rate or lengthen the warm-up"
             )
         if failed:

@@ -20,12 +20,15 @@ class Progress:
 
     def update(self, step: int, figures: Mapping[str, float]) -> None:
         """Move the bar to `step`; `figures` are floats by name, such as `loss`."""
-        self.bar.figures = [f"loss {figures['loss']:.3f}", _speed(figures)]
+        loss = [f"loss {figures['loss']:.3f}"] if "loss" in figures else []
+        self.bar.figures = [*loss, _speed(figures)]
         self.bar.update(step - self.bar.n)
 
     def note(self, step: int, logs: Mapping[str, float]) -> None:
         """Print held-out values: on a screen a row of a table, in a file a line."""
         values = {in_words(name): figure(x) for name, x in logs.items() if "/" not in name}
+        if not values:
+            return
         columns = self.bar.columns
         widths = _widths(values) if columns is not None else {}
         if columns is None or 10 + sum(w + 2 for w in widths.values()) > columns:

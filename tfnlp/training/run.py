@@ -164,7 +164,7 @@ def restore_weights(
         average: load the mean that `average_checkpoints` wrote.
 
     Returns:
-        `(step, History)`.
+        `(step, History)`: the step of the checkpoint, and the history of the whole run.
 
     Raises:
         FileNotFoundError: if the run has no checkpoint yet, or no mean.
@@ -178,7 +178,7 @@ def restore_weights(
         state = checkpoints.restore_best() if best else checkpoints.restore_latest()
     if state is None:
         raise FileNotFoundError(f"{folder} holds no checkpoint; train before you use the run")
-    return state["step"], History(**state["history"])
+    return state["step"], History(**{**state, **checkpoints.newest_state()}["history"])
 
 
 def _join(directory: Path, name: str) -> str:

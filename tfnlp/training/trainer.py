@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import keras
 import tensorflow as tf
 
+from tfnlp.extras import say_once
 from tfnlp.layers.remat import check_remat
 from tfnlp.locks import locked
 from tfnlp.objectives import KerasObjective, Objective
@@ -23,7 +24,7 @@ from tfnlp.training.batches import Batches, StepData
 from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
 from tfnlp.training.engines import default_strategy, make_engine
 from tfnlp.training.engines.step import StepSettings
-from tfnlp.training.history import History, means
+from tfnlp.training.history import History, means, without_targets
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loop import Intervals, Loop, Validation
@@ -280,6 +281,8 @@ class Trainer:
     def evaluate(self, batches: Iterable[Any]) -> dict[str, float]:
         """Return held-out means over all batches, such as `{"loss": ..., "..._accuracy": ...}`.
 
+        A measure without targets is left out; standard error says so.
+
         Raises:
             ValueError: if there is no batch, or one does not divide by the replicas; if the
                 process has trained with another `MirroredStrategy`.
@@ -298,11 +301,13 @@ class Trainer:
                 totals[name] = totals.get(name, 0.0) + float(value)
         if not totals:
             raise ValueError("there is nothing to evaluate on: no held-out batch was given")
+        for name in without_targets(totals):
+            say_once(f"held out: no target of {name}, which is not measured; give more text")
         return self.objective.report(means(totals))
 
     @_raises_worker_lost
     def restore(self, best: bool = False) -> int:
-        """Load the newest whole checkpoint (or the best) and its history, if there is one.
+        """Load the newest whole checkpoint (or the best) and the run's history, if there is one.
 
         Returns:
             the step it was written at, or 0.
@@ -315,6 +320,7 @@ class Trainer:
             raise ValueError("restore() needs a Trainer with a directory")
         state = self._checkpoints.restore_best() if best else self._checkpoints.restore_latest()
         if state is not None:
+            state |= self._checkpoints.newest_state() if best else {}
             self.history = History(**state["history"])
         history = json.dumps(self.history.state(), sort_keys=True).encode()
         found = self.workers.gather(self.step, zlib.crc32(history))

@@ -16,6 +16,7 @@ with n-grams.
 from __future__ import annotations
 
 import struct
+import warnings
 
 import numpy as np
 
@@ -72,15 +73,15 @@ def read_fasttext(source: ByteSource) -> WordVectors:
     size, count, _, _ = _unpack(source, "<3i q")
     if new and _unpack(source, "<q")[0] > 0:
         raise ValueError(f"{source.path} is pruned; expected a whole model (.bin, not .ftz)")
-    words, counts = _words(source, size)
-    if len(words) != count:
-        raise ValueError(f"{source.path} states {count} words, but lists {len(words)}")
+    listed, counts = _words(source, size)
+    if len(listed) != count:
+        raise ValueError(f"{source.path} states {count} words, but lists {len(listed)}")
     if new and _unpack(source, "<?")[0]:
         raise ValueError(f"{source.path} is quantized; expected a whole model (.bin, not .ftz)")
     rows, columns = _unpack(source, "<2q")
-    if columns != dim or rows not in (len(words), len(words) + bucket):
+    if columns != dim or rows not in (count, count + bucket):
         raise ValueError(
-            f"{source.path} has a matrix of {rows} x {columns}; expected {len(words)} words and "
+            f"{source.path} has a matrix of {rows} x {columns}; expected {count} words and "
             f"{bucket} n-grams of {dim} numbers"
         )
     if 4 * rows * columns > source.limit:
@@ -88,13 +89,18 @@ def read_fasttext(source: ByteSource) -> WordVectors:
     matrix = _matrix(source, rows, columns)
     if not np.isfinite(matrix).all():
         row = int(np.flatnonzero(~np.isfinite(matrix).all(1))[0])
-        of = f"the word {shown(words[row])}" if row < len(words) else f"n-gram {row - len(words)}"
+        of = f"the word {shown(listed[row])}" if row < count else f"n-gram {row - count}"
         raise ValueError(f"{source.path} holds a number that is not finite, of {of}")
-    if not max_n or rows == len(words):
-        return WordVectors(words, matrix[: len(words)], counts)
-    subwords = Subwords(matrix[len(words) :], min_n, max_n)
+    kept = [row for row, word in enumerate(listed) if word is not None]
+    words, own, counts = [listed[row] for row in kept], matrix[kept], counts[kept]
+    if len(words) < count:
+        left_out = f"{count - len(words):,} words are not UTF-8; they are left out"
+        warnings.warn(f"{source.path}: {left_out}", stacklevel=3)
+    if not max_n or rows == count:
+        return WordVectors(words, own, counts)
+    subwords = Subwords(matrix[count:], min_n, max_n)
     with np.errstate(over="ignore"):
-        vectors = subwords.vectors(words, matrix[: len(words)])
+        vectors = subwords.vectors(words, own)
     finite = np.isfinite(vectors).all(1)
     if not finite.all():
         word = words[int(np.flatnonzero(~finite)[0])]
@@ -105,20 +111,21 @@ def read_fasttext(source: ByteSource) -> WordVectors:
     return WordVectors(words, vectors, counts, subwords)
 
 
-def _words(source: ByteSource, size: int) -> tuple[list[str], np.ndarray]:
-    """Return the words and their counts; labels follow the words in the file."""
+def _words(source: ByteSource, size: int) -> tuple[list[str | None], np.ndarray]:
+    """Return the words and their counts, None for one that is not UTF-8.
+
+    Labels follow the words in the file.
+    """
     words, counts = [], []
-    for number in range(size):
+    for _ in range(size):
         word = source.until(b"\0", 1 << 20)
         seen, kind = _unpack(source, "<q b")
         if kind:
             continue
         try:
             words.append((word or b"").decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{source.path}, word {number + 1} is {shown(word[:50])}, which is not UTF-8"
-            ) from error
+        except UnicodeDecodeError:
+            words.append(None)
         counts.append(seen)
     return words, np.array(counts, np.int64)
 

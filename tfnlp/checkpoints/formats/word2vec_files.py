@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
+import collections
+import contextlib
 import gzip
 import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
@@ -17,6 +20,7 @@ from tfnlp.text.lines import shown
 _MOST_EXPANSION = 1032  # bytes that gzip can compress to one
 LONGEST_LINE = 1 << 26  # bytes
 _BLOCK = 1 << 20
+_MEASURED = 1000  # lines that tell how many numbers a word has
 _HEADER = re.compile(rb"\s*(\d{1,12})\s+(\d{1,12})\s*")
 WordTable = tuple[list[str], np.ndarray]  # words, and vectors float32 [V, D]
 
@@ -40,7 +44,7 @@ class ByteSource:
         self._file.seek(0)
         if packed:
             self._file, self.limit = gzip.GzipFile(fileobj=self._file), self.limit * _MOST_EXPANSION
-        self._ahead, self._at = b"", 0  # bytes read, and how many of them were returned
+        self.rewind()
 
     def __enter__(self) -> ByteSource:
         return self
@@ -49,9 +53,11 @@ class ByteSource:
         self._file.close()
 
     def rewind(self) -> None:
-        """Go back to the beginning."""
+        """Go back to the beginning, behind a byte-order mark."""
         self._file.seek(0)
-        self._ahead, self._at = b"", 0
+        self._ahead, self._at = b"", 0  # bytes read, and how many of them were returned
+        if self.peek(3) == codecs.BOM_UTF8:
+            self._at = 3
 
     def peek(self, size: int) -> bytes:
         """Return the next `size` bytes, or fewer at the end, without moving on."""
@@ -102,7 +108,49 @@ def header_sizes(line: bytes) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def read_text(source: ByteSource) -> WordTable:
+class Words:
+    """The words of a file with their vectors, float32 `[V, D]`, as they are read.
+
+    A word that comes again and one that is not UTF-8 are left out, with a warning of how many.
+    """
+
+    def __init__(self, path: str, count: int, size: int) -> None:
+        self.path, self.places = path, {}  # of the words: where they stand
+        self.vectors = np.empty([count, size], np.float32)
+        self._left_out: dict[str, tuple[int, str]] = {}  # by reason how many, and the first one
+
+    def add(self, word: bytes, values: np.ndarray, place: str) -> None:
+        """Add the word that stands at a place of the file."""
+        try:
+            name = word.decode("utf-8")
+        except UnicodeDecodeError:
+            name, reason = word.decode("utf-8", "replace"), "are not UTF-8"
+        else:
+            reason = "are there before" if name in self.places else None
+        if reason is not None:
+            count, first = self._left_out.get(reason, (0, f"{shown(name)}, {place}"))
+            self._left_out[reason] = count + 1, first
+            return
+        self.vectors[len(self.places)] = values
+        self.places[name] = place
+
+    def table(self) -> WordTable:
+        """Return what was read; ValueError if a number is not finite, or no word is left."""
+        for reason, (count, first) in self._left_out.items():
+            if not self.places:
+                raise ValueError(f"{self.path}: all {count:,} words {reason}; convert the file")
+            left_out = f"left out words that {reason}: {count:,}, the first {first}"
+            warnings.warn(f"{self.path}: {left_out}", stacklevel=4)
+        words, vectors = list(self.places), self.vectors[: len(self.places)]
+        for first in range(0, len(words), 65536):  # by blocks of rows, to save memory
+            finite = np.isfinite(vectors[first : first + 65536]).all(1)
+            if not finite.all():
+                place = self.places[words[first + int(np.flatnonzero(~finite)[0])]]
+                raise ValueError(f"{self.path}, {place} holds a number that is not finite")
+        return words, vectors
+
+
+def read_text(source: ByteSource, limit: int | None = None) -> WordTable:
     """Read lines of text, with or without a header; see `read_word_vectors`."""
     path, header = source.path, header_sizes(source.until(b"\n"))
     source.rewind()
@@ -112,55 +160,66 @@ def read_text(source: ByteSource) -> WordTable:
         source.until(b"\n")
         first = 2
     else:
-        count, size = _measure(source)
-    words, vectors = {}, np.empty([count, size], np.float32)
+        count, size = _measure(source, limit)
+    most = count if limit is None else min(count, limit)
+    words, row = Words(path, most, size), -1
     with warnings.catch_warnings():
         # numpy warns of a line that is not numbers only.
         warnings.simplefilter("error", DeprecationWarning)
-        for number, line in enumerate(source.lines(), start=first):
-            row = number - first
+        for row, line in enumerate(source.lines()):
+            number = row + first
+            if row == most < count:
+                break
             if not line.strip():
                 if row < count:
                     raise ValueError(
                         f"{path}, line {number} is empty; expected a word and {size} numbers"
                     )
+                row -= 1
                 continue
             if row == count:
                 raise ValueError(
                     f"{path} has more than the {count} words that its first line states; line "
                     f"{number} is one too many"
                 )
-            word, values = _row(path, number, line.rstrip(b"\r"), size)
-            if words.setdefault(word, row) != row:
-                raise ValueError(
-                    f"{path} has the word {shown(word)} twice, in lines {words[word] + first} and "
-                    f"{number}; remove one"
-                )
-            vectors[row] = values
-    if len(words) < count:
+            words.add(*_row(path, number, line.rstrip(b"\r"), size), f"line {number}")
+    if row + 1 < most:
         raise ValueError(
-            f"{path} ends after {len(words)} of the {count} words that its first line states; "
+            f"{path} ends after {row + 1} of the {count} words that its first line states; "
             "fetch it again"
         )
-    _check_finite(path, vectors, lambda row: f"line {row + first}")
-    return list(words), vectors
+    return words.table()
 
 
-def _measure(source: ByteSource) -> tuple[int, int]:
-    """Return (V, D) of a file without a header, which is read once for that."""
-    line = source.until(b"\n")
-    size = len(line.split()) - 1
-    source.rewind()
+def _measure(source: ByteSource, limit: int | None) -> tuple[int, int]:
+    """Return (V, D) of a file without a header, which is read once for that; V may be cut."""
     count = blank = 0
+    sizes: collections.Counter[int] = collections.Counter()
     for line in source.lines():
+        if count < _MEASURED:
+            sizes[_numbers_behind(line)] += 1
         blank = 0 if line.strip() else blank + 1
         count += 1
+        if limit is not None and count > max(limit, _MEASURED):
+            break
     source.rewind()
+    # Words may be numbers and have spaces. Most lines are not so.
+    size = max(sizes, key=lambda n: (sizes[n], -n))
     return count - blank, size  # without empty lines at the end
 
 
-def _row(path: str, number: int, line: bytes, size: int) -> tuple[str, np.ndarray]:
-    word, _, numbers = line.partition(b" ")
+def _numbers_behind(line: bytes) -> int:
+    """Return how many fields of a line are numbers, from its end to its second field."""
+    found = 0
+    with contextlib.suppress(ValueError):
+        for field in reversed(line.split()[1:]):
+            float(field)
+            found += 1
+    return found
+
+
+def _row(path: str, number: int, line: bytes, size: int) -> tuple[bytes, np.ndarray]:
+    word, _, numbers = line.replace(b"\t", b" ").partition(b" ")
     values = _numbers(numbers)
     if values is None or len(values) != size:
         fields = line.rstrip().rsplit(None, size)
@@ -173,7 +232,7 @@ def _row(path: str, number: int, line: bytes, size: int) -> tuple[str, np.ndarra
         word = fields[0]
     if not word:
         raise ValueError(f"{path}, line {number} begins with a space; expected a word")
-    return _decoded(word, f"{path}, line {number}"), values
+    return word, values
 
 
 def _numbers(data: bytes) -> np.ndarray | None:
@@ -184,12 +243,13 @@ def _numbers(data: bytes) -> np.ndarray | None:
         return None
 
 
-def read_binary(source: ByteSource) -> WordTable:
+def read_binary(source: ByteSource, limit: int | None = None) -> WordTable:
     """Read word2vec's binary file; see `read_word_vectors`."""
     path = source.path
     count, size = _possible(source, header_sizes(source.until(b"\n")), 4)
-    words, vectors = {}, np.empty([count, size], np.float32)
-    for row in range(count):
+    most = count if limit is None else min(count, limit)
+    words = Words(path, most, size)
+    for row in range(most):
         if source.peek(1) == b"\n":  # of the vector before
             source.read(1)
         word = source.until(b" ", 1 << 16)
@@ -199,21 +259,15 @@ def read_binary(source: ByteSource) -> WordTable:
                 f"{path} ends within word {row + 1} of the {count} that its first line states; "
                 "fetch it again"
             )
-        word = _decoded(word, f"{path}, word {row + 1}")
         if not word:
             raise ValueError(f"{path}, word {row + 1} is empty")
-        if words.setdefault(word, row) != row:
-            raise ValueError(
-                f"{path} has the word {shown(word)} twice, as words {words[word] + 1} and {row + 1}"
-            )
-        vectors[row] = np.frombuffer(data, "<f4")
-    if source.read(2).strip():
+        words.add(word, np.frombuffer(data, "<f4"), f"word {row + 1}")
+    if most == count and source.read(2).strip():
         raise ValueError(
             f"{path} goes on behind the {count} words that its first line states; is it {size} "
             "numbers a word?"
         )
-    _check_finite(path, vectors, lambda row: f"word {row + 1}")
-    return list(words), vectors
+    return words.table()
 
 
 def _possible(source: ByteSource, header: tuple[int, int], bytes_a_number: int) -> tuple[int, int]:
@@ -229,21 +283,3 @@ def _possible(source: ByteSource, header: tuple[int, int], bytes_a_number: int) 
             "room for; is it cut off?"
         )
     return count, size
-
-
-def _decoded(word: bytes, where: str) -> str:
-    try:
-        return word.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{where} has the word {shown(word[:50])}, which is not UTF-8; convert the file"
-        ) from error
-
-
-def _check_finite(path: str, vectors: np.ndarray, where: Callable[[int], str]) -> None:
-    """Raise ValueError for a number that is not finite; by blocks of rows, to save memory."""
-    for first in range(0, len(vectors), 65536):
-        finite = np.isfinite(vectors[first : first + 65536]).all(1)
-        if not finite.all():
-            row = first + int(np.flatnonzero(~finite)[0])
-            raise ValueError(f"{path}, {where(row)} holds a number that is not finite")

@@ -1,5 +1,6 @@
 """Text files and TFDS data sets as a stream of documents, each a list of sentences."""
 
+import codecs
 import functools
 import glob
 import gzip
@@ -34,7 +35,7 @@ _FINDERS = {
 }
 
 _SAMPLE_LINES = 2000  # from which layout="auto" is decided
-_SNIFFED_BYTES = 1 << 16  # a NUL byte in them shows a binary file
+_SNIFFED_BYTES = 1 << 16  # many NUL bytes in them show a binary file
 _FORMATS = {
     b"\x1f\x8b": "compressed with gzip; its name must end in .gz",
     b"PK\x03\x04": "a ZIP archive or an Excel sheet; unpack it, or save the sheet as .csv",
@@ -238,14 +239,17 @@ def document_finder(layout: str, paragraphs: bool) -> Callable[..., Iterator[lis
 
 
 def read_lines(path: str) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file without their ends, which may be LF, CR LF or CR."""
+    """Yield the lines of a UTF-8 text file without their ends, which may be LF, CR LF or CR.
+
+    NUL characters are left out.
+    """
     opened = gzip.open(path) if path.endswith(".gz") else open(path, "rb", buffering=0)
     offset = 0
     with opened, io.BufferedReader(opened, _SNIFFED_BYTES) as stream:
         try:
             _check_text(path, stream.peek(_SNIFFED_BYTES))
             for raw in stream:
-                line = raw.decode("utf-8")
+                line = raw.decode("utf-8").replace("\0", "")
                 if offset == 0:
                     line = line.removeprefix("\ufeff")
                 yield from line.rstrip("\r\n").split("\r")
@@ -265,7 +269,9 @@ def _check_text(path: str, start: bytes) -> None:
     for mark, what in _FORMATS.items():
         if start.startswith(mark):
             raise ValueError(f"{path} is {what}")
-    if b"\0" in start:
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ValueError(f"{path} is UTF-16 text; convert the file to UTF-8 first")
+    if start.count(b"\0") > len(start) // 4:
         raise ValueError(
             f"{path} holds NUL bytes: expected UTF-8 text, not a binary or UTF-16 file"
         )

@@ -12,7 +12,6 @@ from tfnlp.data.labelled.rows import (
     checked_text,
     file_kind,
     file_lines,
-    filled_lines,
     gather,
 )
 from tfnlp.data.labelled.tables import (
@@ -22,6 +21,7 @@ from tfnlp.data.labelled.tables import (
     Table,
     cell,
     find_columns,
+    tab_rows,
 )
 
 # The question of COPA as a conjunction between premise and answer.
@@ -61,17 +61,16 @@ class ChoiceRows(RowForm):
         if kind in (*JSON_KINDS, PARQUET, ".csv") or how.text is not None:
             return super().of_file(path, how)
 
-        def make(line: str) -> TaskExample:
-            fields = line.split("\t")
+        def make(fields: list[str]) -> TaskExample:
             if len(fields) < 5:
                 raise BadRow(
                     "expected category, text, two or more answers and the index of the right one "
-                    f"between tabs; got {line[:60]!r}"
+                    f"between tabs; got {fields!r:.60}"
                 )
             _, asked, *choices, index = fields
             return _choice(checked_text(asked, "its text").strip(), choices, index, how.labelled)
 
-        return gather(path, filled_lines(path), make, how.skip)
+        return gather(path, tab_rows(path), make, how.skip)
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
         chosen, answer = find_columns(table, how, _COLUMNS)

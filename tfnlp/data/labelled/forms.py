@@ -28,9 +28,9 @@ class RowForm(abc.ABC):
     """What a task reads, and the examples that it makes of it. See the forms for their files.
 
     All of them read `.gz`. `.parquet` files are tables. In a `.jsonl` (or `.json`) every line is an
-    object, or the file is a list of objects. A `.csv` has quotation marks around fields; in tables
-    with tabs they are plain characters, as in GLUE. `tfds:NAME[/CONFIG][:SPLIT]` is a prepared TFDS
-    data set, its features the columns.
+    object, or the file is a list of objects. A `.csv` has quotation marks around fields; so have
+    tables with tabs that pandas wrote, in others they are plain characters, as in GLUE.
+    `tfds:NAME[/CONFIG][:SPLIT]` is a prepared TFDS data set, its features the columns.
 
     Attributes:
         expected: a row of Python objects, in words.

@@ -39,10 +39,11 @@ class Question:
 class QuestionRows(RowForm):
     """A question, the passage to answer it from, and its answers.
 
-    All files but `.parquet` are JSON: that of SQuAD 1.1 or 2.0 (Rajpurkar et al. 2016, 2018), or an
-    object for each question, also one a line: `question`, `context` and `answers`, a list of
-    `{"text": ..., "answer_start": ...}` or an object of two such lists; an empty one says that the
-    context has no answer. Of a question without an `id` it is the number of its row.
+    All files but `.parquet` are JSON: that of SQuAD 1.1 or 2.0 (Rajpurkar et al. 2016, 2018), the
+    list of its articles alone, or an object for each question, also one a line: `question`,
+    `context` and `answers`, a list of `{"text": ..., "answer_start": ...}` or an object of two such
+    lists; an empty one says that the context has no answer. Of a question without an `id` it is the
+    number of its row.
     """
 
     expected: ClassVar[str] = "(question, context, answers)"
@@ -63,6 +64,8 @@ class QuestionRows(RowForm):
         if isinstance(content, dict) and _is_squad(content.get("data")):
             second = str(content.get("version", "")).lower().startswith(("v2", "2"))
             return _questions(path, _rows(content["data"]), how, second)
+        if _is_squad(content) and any(isinstance(x, dict) and "paragraphs" in x for x in content):
+            return _questions(path, _rows(content), how, may_lack=True)
         rows = list(json_rows(path))
         if any(isinstance(row, dict) and "context" in row for _, row in rows):
             return self.of_table(Table(path, None, rows), how)
@@ -104,7 +107,8 @@ def _questions(source: str, rows: Iterable[Row], how: Reading, may_lack: bool = 
     seen = set()
 
     def make(row: dict) -> Question:
-        name = checked_text(row.get("id"), "its id")
+        name = row.get("id")
+        name = checked_text(str(name) if type(name) is int else name, "its id")
         try:
             if name in seen:
                 raise BadRow("another question has the same id")

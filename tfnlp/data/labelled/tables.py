@@ -6,6 +6,7 @@ Files are `.tsv`, `.csv`, `.jsonl` and `.parquet`.
 import contextlib
 import csv
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -35,6 +36,11 @@ LABEL_COLUMNS = ("label", "gold_label", "score", "similarity")
 JSON_KINDS = (".jsonl", ".json")
 PARQUET = ".parquet"
 TABLES = (*JSON_KINDS, PARQUET, ".csv", ".tsv")
+
+# Of tables with tabs: a field, a row of fields, and a quotation mark in one.
+_FIELD = re.compile(r'"(?:[^"]|"")*+"|[^"\t]+')
+_QUOTED_ROW = re.compile(rf"(?:{_FIELD.pattern})?+(?:\t(?:{_FIELD.pattern})?+)*+")
+_DOUBLED = re.compile(r'(?<=[^\t])""|""(?=[^\t])')
 
 Column = str | int
 Row = tuple[str, dict | list | BadRow]  # its place, and its fields by name or by number
@@ -90,8 +96,9 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
     """Return the table of a UTF-8 file; `.gz` is unpacked on the way.
 
     In `.jsonl` (or `.json`) every line is a JSON object. `.parquet` has columns. In `.csv`,
-    quotation marks enclose fields. In all others tabs separate fields and quotation marks are plain
-    characters, as in GLUE. Blank lines are skipped.
+    quotation marks enclose fields. In all others tabs separate fields, and quotation marks are
+    plain characters, as in GLUE, or enclose fields, as pandas writes them: see `is_quoted`. Blank
+    lines are skipped.
 
     Args:
         path: of the file.
@@ -111,9 +118,9 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
             raise no_examples(path, [f"{path}, {where}: {bad}" for where, bad in rows])
         return Table(path, header, rows)
     if kind == ".csv":
-        rows = _csv_rows(path)
+        rows = _quoted_rows(path, ",")
     else:
-        rows = ((where, line.split("\t")) for where, line in filled_lines(path))
+        rows = tab_rows(path)
     numbers = [isinstance(c, int) or c.isascii() and c.isdecimal() for c in columns]
     if any(numbers):
         if not all(numbers):
@@ -269,9 +276,45 @@ def given_cell(row: dict | list, column: Column, needed: bool) -> object:
         return None
 
 
-def _csv_rows(path: str) -> Iterator[Row]:
+def tab_rows(path: str) -> Iterator[Row]:
+    """Return the rows of a file whose fields tabs separate, as lists."""
+    if is_quoted(path):
+        return _quoted_rows(path, "\t")
+    return ((where, line.split("\t")) for where, line in filled_lines(path))
+
+
+def is_quoted(path: str) -> bool:
+    """Return whether quotation marks enclose fields of a file whose fields tabs separate.
+
+    They do if none stands anywhere else, and there is a reason for them: they enclose all fields of
+    the first row; or a field has a mark in it, which is doubled; or it has a tab or a line break,
+    so that rows have as many fields with them and not without. A text in quotation marks alone is
+    no reason.
+    """
+    needed, widths, tabs = False, set(), set()
+    record, is_open = [], False  # the lines of a row
+    for line in filter(str.strip, file_lines(path)):
+        if not tabs:
+            needed = all(len(x) > 1 and x[0] == x[-1] == '"' for x in line.split("\t"))
+        tabs.add(line.count("\t"))
+        is_open ^= line.count('"') % 2 == 1
+        record.append(line)
+        if is_open:
+            continue
+        row, record = "\n".join(record), []
+        if '"' in row:
+            if not _QUOTED_ROW.fullmatch(row):
+                return False
+            needed = needed or _DOUBLED.search(row) is not None
+            row = _FIELD.sub("", row)
+        widths.add(row.count("\t"))
+    return not record and (needed or len(widths) < len(tabs) and len(widths) == 1)
+
+
+def _quoted_rows(path: str, separator: str) -> Iterator[Row]:
     # Strict, so that a quotation mark that is not closed is an error and not a field.
-    reader = csv.reader((f"{line}\n" for line in file_lines(path)), strict=True)
+    lines = (f"{line}\n" for line in file_lines(path))
+    reader = csv.reader(lines, delimiter=separator, strict=True)
     while True:
         where = f"line {reader.line_num + 1}"
         try:

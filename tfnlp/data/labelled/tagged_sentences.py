@@ -4,7 +4,7 @@ import abc
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tfnlp.data.labelled.forms import Record, RowForm
@@ -21,9 +21,11 @@ from tfnlp.data.labelled.tables import (
     PARQUET,
     Column,
     Reading,
+    Row,
     Table,
     cell,
     find_columns,
+    read_table,
 )
 from tfnlp.data.labelled.tag_schemes import bio_of_spans, read_as_bio, scheme_of
 
@@ -31,6 +33,8 @@ WORD_COLUMNS = (("words",), ("tokens",))
 TAG_COLUMNS = ("tags", "labels", "ner_tags")
 _SPAN_COLUMNS = ("spans", "entities")
 _OF_TEXT = ("label", "labels")  # further names of the spans of a text
+_OF_SPAN = (("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type"))
+_TABLE_WORDS, _TABLE_TAGS = (("word",), ("token",)), ("tag", "ner", "ner_tag", "label")
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 Span = tuple[int, int, str]
@@ -78,7 +82,9 @@ class TagRows(WordRows):
 
     `.conllu` is CoNLL-U, whose words are the syntactic ones: multiword tokens (`1-2`) and empty
     nodes (`1.1`) are skipped, see universaldependencies.org/format.html. `.jsonl` has `words` or
-    `tokens` and `tags`, or `spans` in their place, see `span_row`. All other files are CoNLL: one
+    `tokens` and `tags`, or `spans` in their place, see `span_row`. `.csv` has a row for each word
+    and names of columns, of which one begins with "sentence": a value other than the one before it
+    begins a sentence, an empty one goes on with it. All other files are CoNLL: one
     word per line, columns between tabs or spaces, blank lines between sentences. -DOCSTART- and
     lines that begin with "#" and are no words are ignored; a bad line spoils its sentence.
 
@@ -100,6 +106,10 @@ class TagRows(WordRows):
 
     def of_lines(self, path: str, how: Reading) -> TaskData:
         text, label = how.text, how.label
+        if file_kind(path) == ".csv":
+            sentences = list(_table_sentences(read_table(path, how.columns), how))
+            table = Table(path, ["words", "tags"], sentences)
+            return self.of_table(table, replace(how, text=None, label=None))
         if file_kind(path) == ".conllu":
             if text is not None:
                 raise ValueError(
@@ -293,6 +303,33 @@ def _sentence(lines: Lines, word: int, tags: list[str] | None) -> TaggedSentence
     return TaggedSentence(tuple(words), None if tags is None else tuple(tags))
 
 
+def _table_sentences(table: Table, how: Reading) -> Iterator[Row]:
+    """Yield the words and tags of each sentence of a table with a row for each word."""
+    (word, *_), tag = find_columns(table, how, _TABLE_WORDS, _TABLE_TAGS)
+    marks = [name for name in table.header or () if str(name).lower().startswith("sentence")]
+    if not marks:
+        raise ValueError(
+            f"{table.source}: no column says where sentences begin, such as 'Sentence #'; add one"
+        )
+    sentence: dict[str, list] = {}
+    last = begin = None
+    for where, row in table.rows:
+        mark = None if isinstance(row, BadRow) else row.get(marks[0], "").strip()
+        if sentence and mark != last and mark != "":
+            yield begin, sentence
+            sentence = {}
+        if mark is None:
+            yield where, row
+            continue
+        if not sentence:
+            begin, last = where, mark
+        sentence.setdefault("words", []).append(row.get(word))
+        if tag is not None:
+            sentence.setdefault("tags", []).append(row.get(tag))
+    if sentence:
+        yield begin, sentence
+
+
 def _number(path: str, name: str, column: Column) -> int:
     if isinstance(column, str) and not (column.isascii() and column.isdecimal()):
         raise ValueError(f"{path}: {name} must be a number of a column, from 0; got {column!r}")
@@ -313,8 +350,9 @@ def span_row(row: dict, labelled: bool) -> TaggedSentence:
     A row has `tokens` or `words`, a list of strings, and spans of them; or `text` and spans of its
     characters. Then its words are runs of letters and digits, and each other character on its own;
     a span that begins or ends within a word is widened to it. A span is `[start, end, type]` or
-    `{"start": ..., "end": ..., "label": ...}`, its end exclusive, in `spans` or `entities`, of a
-    text also in `label` or `labels`.
+    `{"start": ..., "end": ..., "label": ...}` (also `start_offset`, `end_offset` and `labels`, a
+    list of one), its end exclusive, in `spans` or `entities`, of a text also in `label` or
+    `labels`.
     """
     tokens = next((row[name] for name in ("tokens", "words") if row.get(name) is not None), None)
     columns = _SPAN_COLUMNS if tokens is not None else (*_SPAN_COLUMNS, *_OF_TEXT)
@@ -345,8 +383,11 @@ def span_row(row: dict, labelled: bool) -> TaggedSentence:
 
 def _span(span: object) -> Span:
     """Return the start, the end and the type of a span."""
-    if isinstance(span, dict):
-        span = [span.get("start"), span.get("end"), span.get("label", span.get("type"))]
+    if isinstance(span, dict):  # as spaCy, doccano and Label Studio write them
+        found = [[span[n] for n in names if n in span][:1] or [None] for names in _OF_SPAN]
+        span = [value for (value,) in found]
+        if isinstance(span[2], list) and len(span[2]) == 1:
+            (span[2],) = span[2]
     if not isinstance(span, list) or len(span) != 3:
         raise BadRow(f"a span must be [start, end, type]; got {span!r:.60}")
     start, end, kind = span

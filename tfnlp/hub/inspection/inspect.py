@@ -13,7 +13,7 @@ from tfnlp.hub.inspection.saved_graph import Function, SavedGraph, Variable, for
 from tfnlp.hub.inspection.text_table import as_text
 from tfnlp.hub.inspection.usage import quoted, usage
 from tfnlp.hub.loading.checks import check_saved_model
-from tfnlp.hub.loading.saved_model import saved_models
+from tfnlp.hub.loading.saved_model import only_module
 
 TEXT = "tensorflow_text"
 
@@ -95,10 +95,7 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
         FileNotFoundError: if there is no SavedModel, or a file of it is missing.
         ValueError: if it is another format, is damaged, or the folder holds several.
     """
-    folders = saved_models(handle)
-    if len(folders) > 1:
-        raise ValueError(f"{handle} holds {len(folders)} SavedModels; give {' or '.join(folders)}")
-    path = folders[0]
+    path = only_module(handle)
     check_saved_model(path)
     graph = SavedGraph(path)
     traced, signatures = graph.functions(), graph.signatures()

@@ -90,6 +90,14 @@ def saved_models(handle: str | os.PathLike) -> list[str]:
     return [resolve(handle)]
 
 
+def only_module(handle: str | os.PathLike) -> str:
+    """Return the folder of the one SavedModel that `handle` names."""
+    folders = saved_models(handle)
+    if len(folders) > 1:
+        raise ValueError(f"{handle} holds {len(folders)} SavedModels; give {' or '.join(folders)}")
+    return folders[0]
+
+
 def load_module(
     handle: str | os.PathLike,
     tags: str | list[str] | None = None,

@@ -134,7 +134,7 @@ def _(chart: Bars) -> Picture:
     with _figure(1, 1, width, 1.2 + 0.38 * len(names)) as (figure, axes):
         axis = axes[0][0]
         for shift, name, color in ((-0.2, "precision", "C0"), (0.2, "recall", "C1")):
-            values = [found[f"{name}/{label}"] for label in names]
+            values = [found.get(f"{name}/{label}", 0.0) for label in names]
             places = [place + shift for place in range(len(names))]
             axis.barh(places, values, height=0.4, label=name, color=color)
         axis.set_yticks(range(len(names)), ticks)

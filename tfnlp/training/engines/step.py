@@ -49,7 +49,7 @@ def micro_batch_loss(
 ) -> tuple[Tensor, Tensors, Tensors, keras.StatelessScope]:
     """Return the loss whose gradient a micro-batch adds to a step's.
 
-    `scale (sum_k sums_k / max(1, counts_k) + penalties / parts)`, k over the losses.
+    `scale (sum_k sums_k / counts_k + penalties / parts)`, k over the losses that have targets.
 
     Args:
         counts: targets of each loss in the global batch.
@@ -67,7 +67,7 @@ def micro_batch_loss(
         penalties = scope.losses + [
             v.regularizer(v) for v in objective.model.trainable_variables if v.regularizer
         ]
-        loss = sum(sums[f"loss/{name}"] / ops.maximum(n, 1.0) for name, n in counts.items())
+        loss = sum(sums[f"loss/{name}"] / ops.where(n > 0, n, 1.0) for name, n in counts.items())
         if penalties:
             loss += sum(penalties) / parts
     return loss * scale, sums, {name: outputs[name] for name in objective.state}, scope

@@ -1,0 +1,154 @@
+"""Clients that stall, hang up or send too much; what a module's error tells them."""
+
+import contextlib
+import json
+import socket
+import sys
+import threading
+
+import pytest
+import tensorflow as tf
+
+pytest.importorskip("fastapi")
+from fastapi.testclient import TestClient  # noqa: E402
+
+from tfnlp.serving import app, server  # noqa: E402
+from tfnlp.serving.action import Action  # noqa: E402
+from tfnlp.serving.batching import Batcher  # noqa: E402
+from tfnlp.serving.module import ServedModule  # noqa: E402
+from tfnlp.settings.serve import ServeSettings  # noqa: E402
+from tfnlp.tasks.playground import Field  # noqa: E402
+
+ERRORS = {
+    "missing": tf.errors.NotFoundError(None, None, "/srv/models/a/vocab.txt; No such file"),
+    "traced": ValueError('in user code: File "/home/al/m.py", line 3, and file:///srv/x, C:\\y'),
+    "asserted": tf.errors.InvalidArgumentError(None, None, "predicate 7 and/or 8: 3 words"),
+    "denied": OSError(13, "Permission denied", "/srv/models"),
+}
+
+
+def run(rows):
+    for row in rows:
+        if row["text"] in ERRORS:
+            raise ERRORS[row["text"]]
+    return [{"length": len(row["text"])} for row in rows]
+
+
+FIELDS = (Field("text", "Text", "line", "a"),)
+ACTION = Action("count", "Count", "Count", "Its length.", FIELDS, run)
+
+
+@contextlib.contextmanager
+def application(local=True, **settings):
+    config = ServeSettings.make(module="toy", **settings)
+    served = ServedModule("toy", {"count": ACTION})
+    batcher = Batcher(served.run, wait=0)
+    try:
+        yield app.make_app(served, config, batcher, local)
+    finally:
+        batcher.close()
+
+
+@contextlib.contextmanager
+def listening(**settings):
+    """A running server's address; what holds it up when it is told to stop fails the test."""
+    with application(**settings) as made, server._bound("127.0.0.1", 0) as bound:
+        bound.listen()
+        address, served = bound.getsockname(), server.server_of(made)
+        thread = threading.Thread(target=served.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        try:
+            yield address
+        finally:
+            served.should_exit = True
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+def send(address, body, declared=None):
+    """Return a connection on which the beginning of a body, or all of it, was sent."""
+    client = socket.create_connection(address, timeout=30)
+    head = "POST /api/count HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    client.sendall(f"{head}Content-Length: {declared or len(body)}\r\n\r\n".encode() + body)
+    return client
+
+
+def answer(client):
+    """Return the status of an answer and its JSON; the server must close the connection."""
+    with client, client.makefile("rb") as file:
+        head, _, body = file.read().partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+def test_a_body_that_does_not_come(monkeypatch):
+    monkeypatch.setattr(app, "_BODY", 0.2)
+    with listening() as address:
+        assert answer(send(address, b"{", 100))[0] == 408
+
+
+def test_a_length_beyond_the_limit_is_refused_before_the_body_comes():
+    with listening(max_bytes=1000) as address:
+        status, said = answer(send(address, b"", 1001))
+    assert (status, said) == (413, {"error": "the body has more than 1,000 bytes"})
+
+
+def test_half_bodies_are_held_up_to_a_limit(monkeypatch):
+    monkeypatch.setattr(app, "_BODIES", 2)
+    with listening(max_bytes=1000) as address:
+        stalled = [send(address, b" " * 900, 1000) for _ in range(2)]
+        status, said = answer(send(address, b" " * 900, 1000))
+        assert status == 503 and "try again later" in said["error"]
+        for client in stalled:  # the two are not lost for it, and their room is free again
+            client.sendall(b'{"instances": ["ab"]}'.ljust(100))
+            assert client.recv(15).split()[1] == b"200"
+            client.close()
+        with send(address, b'{"instances": ["abc"]}'.ljust(1000)) as client:
+            assert client.recv(15).split()[1] == b"200"
+
+
+def test_a_client_that_hangs_up_is_not_worth_a_line(capfd, caplog):
+    with listening() as address:
+        for _ in range(3):
+            send(address, b'{"inst', 100).close()
+        with send(address, b'{"instances": ["abc"]}') as client:
+            assert client.recv(15).split()[1] == b"200"
+    assert capfd.readouterr().err == "" and not caplog.records
+
+
+def test_a_body_that_does_not_come_does_not_hold_the_server(monkeypatch, capfd):
+    monkeypatch.setattr(server, "_STOPPING", 1)
+    with listening() as address:
+        stalled = send(address, b"{", 100)
+        with send(address, b'{"instances": ["abc"]}') as client:  # the server has read both
+            client.recv(15)
+    stalled.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("host, local", [
+    ("127.0.0.1", True), ("127.0.0.2", True), ("localhost", True), ("::1", True),
+    ("::ffff:127.0.0.1", True), ("0.0.0.0", False), ("::", False),
+])  # fmt: skip
+def test_names_are_checked_wherever_the_bound_address_is_local(host, local):
+    if sys.platform != "linux" and host == "127.0.0.2":
+        pytest.skip("only Linux has all of 127.0.0.0/8")
+    with server._bound(host, 0) as bound:
+        assert server._is_local(bound) == local
+    with application(local, host=host) as made:
+        client = TestClient(made, base_url="http://127.0.0.1")
+        ask = [client.get("/api/module", headers={"Host": name}).status_code for name in
+               ("evil.example", f"[{host}]:80" if ":" in host else host)]  # fmt: skip
+    assert ask == [400 if local else 200, 200]
+
+
+@pytest.mark.parametrize("name, status, said", [
+    ("missing", 500, "the module failed: NotFoundError"),
+    ("denied", 500, "the module failed: PermissionError"),
+    ("traced", 422, 'in user code: File "...", line 3, and ..., ...'),
+    ("asserted", 422, "predicate 7 and/or 8: 3 words"),
+])  # fmt: skip
+def test_an_error_of_the_module_tells_no_path(name, status, said):
+    with application() as made:
+        client = TestClient(made, base_url="http://127.0.0.1")
+        found = client.post("/api/count", json={"instances": [name]})
+    assert found.status_code == status and found.json()["error"].endswith(said)
