@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import ROOT, run_python
-from tests.training import toy
+from tests.training import loss_scaling_run, toy
 from tests.training.loss_scaling_run import (
     BATCH,
     FAR,
@@ -86,7 +86,8 @@ def reference(optimizer, steps=STEPS):
 def compare(found, expected, counts=True, tolerance=1e-5):
     assert [row["step"] for row in found] == list(range(len(expected)))
     for a, b in zip(found, expected, strict=True):
-        for name in ("loss", "gradient_norm", "loss_scale", "skipped"):
+        assert ("gradient_norm" in a) == (not b["skipped"])  # none was applied
+        for name in {"loss", "gradient_norm", "loss_scale", "skipped"} & set(a):
             np.testing.assert_allclose(a[name], b[name], rtol=tolerance, atol=tolerance)
         for name, value in b["variables"].items():
             if counts or not name.endswith("calls"):
@@ -132,6 +133,23 @@ def test_a_resumed_run_is_the_same_to_the_bit(tmp_path):
     assert resumed == whole[middle:]
     state = whole[middle - 1]["variables"]
     assert state[SCALE[0]] != SCALING.initial and state[SCALE[1]] and state[SCALE[2]]
+
+
+def test_a_loss_that_is_not_finite_is_left_out_of_the_mean(monkeypatch):
+    monkeypatch.setitem(FAR, 6, 1e25)  # its square is not a float32
+    expected, found = reference("sgd"), train()
+    assert expected[6]["skipped"] and "loss" not in found["rows"][6]
+    compare(found["rows"], expected)
+    for i, row in enumerate(found["history"]):
+        losses = [expected[n]["loss"] for n in range(4 * i, 4 * i + 4) if n != 6]
+        np.testing.assert_allclose(row["loss"], np.mean(losses), rtol=1e-5)
+
+
+def test_one_overflow_at_the_least_scale_is_skipped(monkeypatch):
+    monkeypatch.setitem(FAR, 6, 1e25)
+    monkeypatch.setattr(loss_scaling_run, "SCALING", training.LossScaling(1.0, most=1.0))
+    rows = train()["rows"]
+    assert [row["step"] for row in rows if row["skipped"]] == [6] and len(rows) == STEPS
 
 
 def test_gradients_that_no_scale_helps_are_an_error():

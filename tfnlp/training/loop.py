@@ -20,6 +20,7 @@ from tfnlp.training.progress import Progress
 if TYPE_CHECKING:
     from tfnlp.training.trainer import Trainer
 
+_MOST_FAILED = 20  # updates that no scale of the loss makes finite; fewer may be odd batches
 Validation = Iterable[Any] | Callable[[], dict[str, float]]
 
 
@@ -69,7 +70,7 @@ class Loop:
         self.trainer, self.steps, self.intervals = trainer, steps, intervals
         self.validation, self.patience, self.monitor = validation, patience, monitor
         self.first = self.saved = trainer.step
-        self._model = trainer.objective.model
+        self._model, self._failed = trainer.objective.model, 0.0  # updates in a row
         chief, directory = trainer.workers.chief, trainer.directory
         self._profile = Profile(directory, profile if chief else None, self.first)
         self.callbacks = keras.callbacks.CallbackList(
@@ -130,17 +131,19 @@ class Loop:
         totals = self._speeds.take(totals)
         failed = totals.pop("failed", 0.0)
         logs = trainer.objective.report(means(totals))
-        loss = logs.get("loss", 0.0)  # steps without targets have none
-        if not math.isfinite(loss) or not math.isfinite(logs["gradient_norm"]):
+        # Steps without targets have no loss, those that were skipped no norm either.
+        loss, norm = logs.get("loss", 0.0), logs.get("gradient_norm", 0.0)
+        if not math.isfinite(loss) or not math.isfinite(norm):
             raise FloatingPointError(
-                f"loss is {loss} and gradient norm {logs['gradient_norm']} at step {end}; "
-                "lower the learning rate or lengthen the warm-up"
+                f"loss is {loss} and gradient norm {norm} at step {end}; lower the learning rate "
+                "or lengthen the warm-up"
             )
-        if failed:
+        self._failed = self._failed + failed if failed == totals["steps"] else failed
+        if self._failed >= _MOST_FAILED:
             raise FloatingPointError(
-                f"gradients are not finite at step {end} although the loss is no longer scaled up "
-                f"({logs['skipped']:.0%} of the last updates were skipped); lower the learning "
-                "rate, lengthen the warm-up or train without float16"
+                f"gradients are not finite at step {end}, the last of {self._failed:.0f} that were "
+                "skipped although the loss is no longer scaled up; lower the learning rate, "
+                "lengthen the warm-up or train without float16"
             )
         self.callbacks.on_train_batch_end(end - 1, logs)
         self._bar.update(end, {**logs, **self._speeds.recent()})

@@ -23,13 +23,14 @@ class LossScaling:
 
     Gradients are divided by S after they are summed over replicas and micro-batches. If their norm
     is not finite, the update is skipped: weights, slots and state stay as they are, and S is
-    halved. After `interval` updates without a skipped one between them S is doubled.
+    halved. After `interval` updates without a skipped one between them S is doubled. A skipped
+    update whose losses are not finite is left out of the means.
 
     Args:
         initial: S of the first step. This and the other two are powers of two, so that the
             multiplication and the division cancel without rounding.
         interval: updates in a row after which S is doubled.
-        least: the smallest S; gradients that are not finite with it are an error.
+        least: the smallest S; many updates in a row that are not finite with it are an error.
         most: the largest S.
 
     Raises:
@@ -85,14 +86,21 @@ class LossScaling:
             "skipped": state["skipped"] + ops.cast(ops.logical_not(finite), "int32"),
         }
 
-    def totals(self, state: dict[str, Tensor], finite: Tensor, norm: Tensor) -> dict[str, Tensor]:
-        """Return a step's totals: the norms of gradients that were applied, S, skipped updates.
+    def totals(
+        self, sums: dict[str, Tensor], state: dict[str, Tensor], finite: Tensor, norm: Tensor
+    ) -> dict[str, Tensor]:
+        """Return a step's totals: its sums, norms of applied gradients, S, skipped updates.
 
-        `failed` is not 0 where the gradients were not finite although S was the least.
+        The sums of losses and metrics and their counts are 0 where the update was skipped and a
+        loss is not finite. `failed` is not 0 where the gradients were not finite although S was
+        the least.
         """
         failed = ops.logical_and(ops.logical_not(finite), state["scale"] <= self.least)
         applied = ops.cast(finite, "float32")
+        losses = [ops.isfinite(x) for name, x in sums.items() if name.startswith("loss/")]
+        counts = ops.logical_or(finite, ops.all(ops.stack(losses)))
         return {
+            **{name: ops.where(counts, x, 0.0) for name, x in sums.items()},
             "metric/gradient_norm/updates": ops.where(finite, norm, 0.0),
             "count/updates": applied,
             "sum/loss_scale": state["scale"],

@@ -226,9 +226,9 @@ class Trainer:
             ValueError: for other data; for a batch that does not divide by replicas times
                 accumulation; if the directory holds a run with other settings or more steps; if
                 the process has trained with another `MirroredStrategy`.
-            FloatingPointError: if the loss is no longer a number, or gradients are not finite
-                although the loss is scaled as little as it may be; the last checkpoint is from
-                before that.
+            FloatingPointError: if the loss is no longer a number, or the gradients of many updates
+                in a row are not finite although the loss is scaled as little as it may be; the last
+                checkpoint is from before that.
             BlockingIOError: if another process trains in the directory.
             KeyboardInterrupt: after SIGINT, SIGTERM or SIGHUP, with a checkpoint.
             WorkerLost: if another worker stopped; all continue from the last checkpoint when they

@@ -99,7 +99,7 @@ class JaxStep:
             finite = jnp.isfinite(norm)
             new = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, values)
             new = new._replace(scaling=loss_scaling.following(scaling, finite))
-            totals.update(loss_scaling.totals(scaling, finite, norm))
+            totals = loss_scaling.totals(totals, scaling, finite, norm)
         totals.update({"sum/learning_rate": rate, "steps": 1.0})
         tokens = self.objective.tokens(batch)
         if tokens is not None:

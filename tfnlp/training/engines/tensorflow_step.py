@@ -100,7 +100,7 @@ class Step:
         update_if(finite, update, self.optimizer, self.replicas)
         restore(tf.logical_not(finite), layers, before, self.replicas)
         self._keep({name: tf.where(finite, x, state_before[name]) for name, x in state.items()})
-        totals.update(self.loss_scaling.totals(scaling, finite, norm))
+        totals = self.loss_scaling.totals(totals, scaling, finite, norm)
         totals.update({"sum/learning_rate": rate, "steps": 1.0})
         return {name: tf.cast(value, "float32") for name, value in totals.items()}
 
