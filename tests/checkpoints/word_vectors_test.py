@@ -62,6 +62,25 @@ def test_what_gensim_wrote(name):
     assert got.subwords is None and got.counts is None
 
 
+def test_a_model_of_fasttext_is_written_as_gensim_wrote_it(tmp_path):
+    """Arguments aside: words, counts and n-grams to the bit, own vectors as far as a mean tells."""
+    path = golden("word_vectors_gensim") / "fasttext.bin"
+    model, wrote = read_word_vectors(path), path.read_bytes()
+    write_word_vectors(tmp_path / "again", model, "fasttext-binary")
+    data, got = (tmp_path / "again").read_bytes(), read_word_vectors(tmp_path / "again")
+    assert got.words == model.words and got.counts.tolist() == model.counts.tolist()
+    np.testing.assert_array_equal(got.subwords.table, model.subwords.table)
+    np.testing.assert_allclose(got.vectors, model.vectors, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(got.vector("unheardof"), model.vector("unheardof"))
+    size, dim = model.vectors.shape
+    matrix = 64 + 28 + sum(len(word.encode()) + 10 for word in model.words) + 1 + 16
+    for part in (slice(64, 76), slice(84, matrix)):  # between them all tokens, rare ones too
+        assert data[part] == wrote[part]  # words and counts, the matrix's shape
+    numbers = [np.frombuffer(x, "<f4", size * dim, matrix) for x in (data, wrote)]
+    np.testing.assert_allclose(*numbers, rtol=0, atol=1e-5)
+    assert len(data) == matrix + 4 * dim * (size + model.subwords.buckets) + 17 + 4 * dim * size
+
+
 def test_odd_but_right(tmp_path):
     path = tmp_path / "odd"
     for text, words in (

@@ -21,7 +21,7 @@ HEADS = golden("huggingface_heads")
 ROWS = json.loads((HEADS / "texts.json").read_text())
 
 # What each model is written as, by the names of the classes of `tfnlp.formats`.
-_VECTORS = "WordVectors Word2VecFile Word2VecBinary FastTextFile GloveFile"
+_VECTORS = "WordVectors Word2VecFile Word2VecBinary FastTextFile FastTextBinary GloveFile"
 _ENCODER = "Encoder Sentences SentenceTransformers HuggingFace Onnx LiteRT"
 _TASK = "Task HuggingFace Onnx LiteRT"
 WRITTEN = {

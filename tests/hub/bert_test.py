@@ -4,6 +4,7 @@ import pathlib
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.hub import bert_toy
 from tests.support import run_python
@@ -85,6 +86,14 @@ def test_it_trains_without_tfnlp(exported):
     np.testing.assert_allclose(seen["regularization"], [0.1 * (kernel**2).sum()], rtol=1e-5)
     np.testing.assert_allclose(seen["again"], seen["outputs/default"], atol=1e-6)
     assert (folder / "again/preprocessor/assets/vocab.txt").exists()
+
+
+def test_the_encoder_has_vocabulary_and_lower_casing_as_tf_hubs(exported):
+    module = tf.saved_model.load(str(exported[0] / "encoder"))
+    path = module.vocab_file.asset_path.numpy().decode()
+    assert pathlib.Path(path).read_text().split() == bert_toy.WORDS
+    assert module.do_lower_case.numpy() == bert_toy.tokenizer().lowercase
+    assert all("do_lower_case" not in v.name for v in module.variables)
 
 
 def test_vocabulary_and_model_must_agree(tmp_path):

@@ -76,6 +76,28 @@ def modules(tmp_path_factory):
 # --- Calls
 
 
+class Defaults(tf.Module):
+    """`x a + b` if `plus`; arguments that a call may leave out, as tensors and as values."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 1]), tf.TensorSpec([], name="a"), tf.TensorSpec([], "bool")
+        ]
+    )  # fmt: skip
+    def __call__(self, x, a=2.0, plus=True):
+        return x * a + tf.where(plus, 1.0, 0.0)
+
+
+def test_arguments_that_are_left_out_take_their_defaults(tmp_path):
+    tf.saved_model.save(Defaults(), str(tmp_path / "m"))
+    x = np.array([[3.0]], "float32")
+    np.testing.assert_allclose(hub.Layer(tmp_path / "m")(x), [[7.0]])
+    given = hub.Layer(tmp_path / "m", arguments={"a": 5.0, "plus": False})
+    np.testing.assert_allclose(given(x), [[15.0]])
+    inputs = keras.Input((1,))
+    np.testing.assert_allclose(keras.Model(inputs, hub.Layer(tmp_path / "m")(inputs))(x), [[7.0]])
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint8"])
 def test_any_width_of_integers(modules, dtype):
     layer = hub.Layer(modules / "bag")

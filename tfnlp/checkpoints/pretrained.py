@@ -174,7 +174,8 @@ class Pretrained:
         Args:
             directory: The folder (of word vectors the file) to write.
             format: "huggingface" of a BERT or GPT, "sentence-transformers" of a BERT, "bilm" of an
-                ELMo, "word2vec", "word2vec-binary", "fasttext" or "glove" of word vectors.
+                ELMo, "word2vec", "word2vec-binary", "fasttext", "fasttext-binary" or "glove" of
+                word vectors.
             settings: As of `export`.
         """
         return self.export(directory, **{**settings, "format": format})

@@ -4,7 +4,7 @@
     fasttext (.vec)   the same, with a space at the end of each line of numbers
     glove             the same lines without a first one
     word2vec-binary   first line `V D`; then V times a word, a space, D float32, a line end or none
-    fasttext-binary   fastText's whole model, see `checkpoints.formats.fasttext_files`; only read
+    fasttext-binary   fastText's whole model, see `checkpoints.formats.fasttext_files`
 
 Any of them may be compressed with gzip. The format is recognised by a file's first bytes, not by
 its name.
@@ -15,7 +15,7 @@ import gzip
 import os
 from collections.abc import Iterator
 
-from tfnlp.checkpoints.formats.fasttext_files import is_fasttext, read_fasttext
+from tfnlp.checkpoints.formats.fasttext_files import fasttext_blocks, is_fasttext, read_fasttext
 from tfnlp.checkpoints.formats.word2vec_files import (
     ByteSource,
     header_sizes,
@@ -26,7 +26,13 @@ from tfnlp.files import written_whole
 from tfnlp.text.lines import shown
 from tfnlp.text.word_vectors import WordVectors
 
-FORMATS = ("word2vec", "word2vec-binary", "fasttext", "glove")  # of `write_word_vectors`
+FORMATS = (
+    "word2vec",
+    "word2vec-binary",
+    "fasttext",
+    "fasttext-binary",
+    "glove",
+)  # of `write_word_vectors`
 _HEAD = 1 << 14  # bytes by which a file is recognised
 _ROWS = 1024  # written at once
 
@@ -129,7 +135,7 @@ def write_word_vectors(
     """Write a file of one of `FORMATS`, compressed with gzip if its name ends with `.gz`.
 
     Reading it gives the same words and, to the last bit, the same vectors. Counts and subwords have
-    no place in these formats.
+    a place in fastText's binary format alone; vectors of words with subwords are then rounded.
 
     Args:
         path: the file.
@@ -153,11 +159,14 @@ def write_word_vectors(
                 f"the word {shown(word)} holds a space or a line end, which {format} can't hold; "
                 "rename it"
             )
-    blocks = _binary(vectors) if format == "word2vec-binary" else _lines(vectors, format)
+    if format == "fasttext-binary":
+        blocks = fasttext_blocks(vectors)
+    else:
+        blocks = _binary(vectors) if format == "word2vec-binary" else _lines(vectors, format)
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with written_whole(path) as partial:
         with gzip.open(partial, "wb", 6) if path.endswith(".gz") else open(partial, "wb") as file:
-            if format != "glove":
+            if format not in ("glove", "fasttext-binary"):
                 file.write(b"%d %d\n" % vectors.vectors.shape)
             for block in blocks:
                 file.write(block)

@@ -31,15 +31,21 @@ from tfnlp.formats.savedmodel import (
     WordVectors,
 )
 from tfnlp.formats.sentence_transformers import SentenceTransformers
-from tfnlp.formats.word_vectors import FastTextFile, GloveFile, Word2VecBinary, Word2VecFile
+from tfnlp.formats.word_vectors import (
+    FastTextBinary,
+    FastTextFile,
+    GloveFile,
+    Word2VecBinary,
+    Word2VecFile,
+)
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 
 # A place is read by the first that recognises it. The name of the first is the default of `format`.
 FORMATS: tuple[Format, ...] = (
     Encoder(), LanguageModel(), Fill(), Sentences(), Task(), Elmo(), WordVectors(), Translation(),
     Search(), OtherModule(), KerasHub(), Peft(), SentenceTransformers(), Word2VecFile(),
-    Word2VecBinary(), FastTextFile(), GloveFile(), Bilm(), OpenAI(), HuggingFace(), Google(),
-    Onnx(), LiteRT(),
+    Word2VecBinary(), FastTextFile(), FastTextBinary(), GloveFile(), Bilm(), OpenAI(),
+    HuggingFace(), Google(), Onnx(), LiteRT(),
 )  # fmt: skip
 
 

@@ -51,6 +51,12 @@ class FastTextFile(Word2VecFile):
     name = "fasttext"
 
 
+class FastTextBinary(Word2VecFile):
+    """A `.bin` file of fastText, with the n-grams."""
+
+    name = "fasttext-binary"
+
+
 class GloveFile(Word2VecFile):
     """A file of GloVe."""
 

@@ -198,6 +198,6 @@ class ExportSettings(ModelSettings):
         "(default: savedmodel)",
         choices=(
             "savedmodel", "huggingface", "peft", "sentence-transformers", "bilm", "word2vec",
-            "word2vec-binary", "fasttext", "glove", "onnx", "litert",
+            "word2vec-binary", "fasttext", "fasttext-binary", "glove", "onnx", "litert",
         ),
     )  # fmt: skip

@@ -8,15 +8,16 @@
     bool quantized                                                                     (old: none)
     int64 rows columns, float32 [rows, columns]: words, then buckets of n-grams
 
-The output matrix, which follows, is not read. All numbers are little-endian. The end of a sentence,
-`</s>`, has its own vector only, as in fastText now; in files without a magic number it was averaged
-with n-grams.
+The output matrix, which follows in the same form, is not read. All numbers are little-endian. The
+end of a sentence, `</s>`, has its own vector only, as in fastText now; in files without a magic
+number it was averaged with n-grams.
 """
 
 from __future__ import annotations
 
 import struct
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -109,6 +110,33 @@ def read_fasttext(source: ByteSource) -> WordVectors:
             "of rows, is not finite; fetch it again"
         )
     return WordVectors(words, vectors, counts, subwords)
+
+
+def fasttext_blocks(vectors: WordVectors) -> Iterator[bytes]:
+    """Yield the bytes of a file of words and vectors; of the output matrix there are zeros.
+
+    A word's own vector is what its n-grams leave of the mean.
+    """
+    own, dim = vectors.vectors, vectors.vectors.shape[1]
+    table, min_n, max_n = np.zeros([0, dim], np.float32), 0, 0
+    if vectors.subwords is not None:
+        table, min_n, max_n = vectors.subwords.table, vectors.subwords.min_n, vectors.subwords.max_n
+        _, splits = vectors.subwords.rows(vectors.words)
+        counts = np.diff(splits)[:, np.newaxis]
+        own = (counts + 1) * own.astype(np.float64) - counts * vectors.subwords.vectors(
+            vectors.words
+        )
+    seen = np.ones(len(own), np.int64) if vectors.counts is None else vectors.counts
+    yield struct.pack("<2i", _MAGIC, _VERSIONS[-1])
+    yield _ARGUMENTS.pack(dim, 5, 5, 1, 5, 1, 2, 2, len(table), min_n, max_n, 100, 1e-4)
+    yield struct.pack("<3i 2q", len(own), len(own), 0, int(np.sum(seen)), -1)
+    for word, count in zip(vectors.words, seen, strict=True):
+        yield word.encode() + b"\0" + struct.pack("<q b", int(count), 0)
+    yield struct.pack("<? 2q", False, len(own) + len(table), dim)
+    yield own.astype("<f4").tobytes()
+    yield table.astype("<f4").tobytes()
+    yield struct.pack("<? 2q", False, len(own), dim)
+    yield bytes(4 * len(own) * dim)
 
 
 def _words(source: ByteSource, size: int) -> tuple[list[str | None], np.ndarray]:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -16,6 +16,7 @@ class Trace:
     inputs: Any  # the first argument
     arguments: dict[str, Any]  # the others by name, specs or Python values
     outputs: Any
+    defaults: dict[str, Any] = field(default_factory=dict)  # of the others
 
 
 def traces_of(function: Callable) -> list[Trace]:
@@ -30,9 +31,11 @@ def traces_of(function: Callable) -> list[Trace]:
     for graph in graphs_of(function):
         args, kwargs = graph.structured_input_signature
         if args:
-            names = list(inspect.signature(_restored(function)).parameters)
-            arguments = {**dict(zip(names[1:], args[1:], strict=False)), **kwargs}
-            found.append(Trace(plain(args[0]), arguments, plain(graph.structured_outputs)))
+            taken = inspect.signature(_restored(function)).parameters
+            arguments = {**dict(zip(list(taken)[1:], args[1:], strict=False)), **kwargs}
+            defaults = {n: x.default for n, x in taken.items() if x.default is not x.empty}
+            outputs = plain(graph.structured_outputs)
+            found.append(Trace(plain(args[0]), arguments, outputs, defaults))
     return found
 
 
@@ -58,7 +61,8 @@ def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trac
         pairs = _pairs(trace.inputs, inputs)
         if pairs is None or not all(_fits(spec, x) for spec, x in pairs):
             continue
-        if all(_fits_argument(v, arguments.get(k, _ABSENT)) for k, v in trace.arguments.items()):
+        given = {**trace.defaults, **arguments}
+        if all(_fits_argument(v, given.get(k, _ABSENT)) for k, v in trace.arguments.items()):
             if arguments.keys() <= trace.arguments.keys():
                 exact = sum(spec.dtype == tf.as_dtype(x.dtype) for spec, x in pairs)
                 found.append((exact, len(found), trace))
@@ -140,7 +144,8 @@ def _fits(spec: Any, x: Any) -> bool:
 
 def _fits_argument(traced: Any, given: Any) -> bool:
     if isinstance(traced, tf.TypeSpec):
-        return given is not _ABSENT and given is not None and not isinstance(given, bool)
+        as_bool = isinstance(given, bool) and traced.dtype != tf.bool
+        return given is not _ABSENT and given is not None and not as_bool
     return given is _ABSENT or given is traced or not hasattr(given, "dtype") and given == traced
 
 

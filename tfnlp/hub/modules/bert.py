@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from tfnlp.hub.saving.export import export
 from tfnlp.hub.saving.save import as_saved, check_free
-from tfnlp.text import pack_segments
+from tfnlp.text import SentencePieceTokenizer, WordPieceTokenizer, pack_segments
 from tfnlp.text.packing import merge_words
 
 SERVED = ("pooled_output", "sequence_output", "default")  # outputs of the encoder's signature
 OBJECTS = {"mlm": "mlm_logits", "discriminator": "discriminator_logits"}  # output of each
+VOCABULARIES = {WordPieceTokenizer: "vocab_file", SentencePieceTokenizer: "sp_model_file"}
 KIND, COMBINED = "encoder", "combined encoder"  # what the modules state of themselves
 MAX_SEGMENTS = 4  # `bert_pack_inputs` is traced for 1 to so many ragged inputs
 
@@ -40,6 +41,15 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self.trainable_variables = []
         self.regularization_losses = []
         self.__call__.get_concrete_function(_SENTENCES)
+
+    def of_encoder(self) -> dict[str, Any]:
+        """Return what TF-Hub's encoders have beside their calls: vocabulary and lower-casing."""
+        tokenizer = self.tokenize._tokenizer
+        name = VOCABULARIES.get(type(tokenizer))
+        if name is None:
+            return {}
+        lowercase = tf.Variable(tokenizer.lowercase, trainable=False, name="do_lower_case")
+        return {name: tokenizer.vocabulary_asset, "do_lower_case": lowercase}
 
     @tf.function(autograph=False)
     def __call__(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -119,7 +129,7 @@ def export_bert(
     (list of L), `embedding_output` and `default` (the pooled output; the sequence output of an
     encoder without pooler). `.mlm` also takes `masked_lm_positions` `[B, P]` and also returns
     `mlm_logits` `[B, P, V]`; `.discriminator` of an ELECTRA also returns `discriminator_logits`
-    `[B, T]`.
+    `[B, T]`. `.vocab_file` (`.sp_model_file`) and `.do_lower_case` are those of the tokenizer.
 
     Args:
         directory: folder for the two modules.

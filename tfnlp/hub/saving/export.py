@@ -117,6 +117,9 @@ def export(
         with wanted:
             with as_saved():
                 encoder = _module(model, default, objects, stored)
+                if hasattr(preprocessor, "of_encoder"):
+                    for name, value in preprocessor.of_encoder().items():
+                        setattr(encoder, name, value)
                 module = encoder if adapter is None or pair else TextModule(adapter, encoder)
                 functions = {
                     name: getattr(encoder, x).signature()
