@@ -9,7 +9,7 @@ import tfnlp
 from tfnlp.families import FAMILIES
 from tfnlp.families.family import Planned
 from tfnlp.settings import plan, tables
-from tfnlp.settings.options import ELSEWHERE, names_of, subclasses
+from tfnlp.settings.options import ELSEWHERE, Settings, is_required, names_of, subclasses
 from tfnlp.settings.use import EmbedSettings, EvaluationSettings, PredictionSettings
 
 
@@ -68,3 +68,14 @@ def test_settings_are_shown_as_a_table():
         max(map(len, found)) + 2
     }
     assert found._repr_html_().count("<tr>") == len(found)
+
+
+@pytest.mark.parametrize("kind", subclasses(Settings), ids=lambda kind: kind.__name__)
+def test_a_path_that_is_empty_is_no_path(kind):
+    """An empty `output` would be the current folder."""
+    fields = dataclasses.fields(kind)
+    required = {f.name: "x" for f in fields if is_required(f)}
+    for field in fields:
+        if field.metadata["metavar"] in ("DIR", "FILE", "PNG"):
+            with pytest.raises(ValueError, match=f"`{field.name}` is empty; give a path"):
+                kind.make(**{**required, field.name: ""})
