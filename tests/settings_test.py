@@ -11,7 +11,7 @@ import tfnlp
 from tfnlp.families import FAMILIES
 from tfnlp.families.family import Planned
 from tfnlp.settings import plan, tables
-from tfnlp.settings.options import ELSEWHERE, names_of, subclasses
+from tfnlp.settings.options import ELSEWHERE, Settings, is_required, names_of, subclasses
 from tfnlp.settings.use import EmbedSettings, EvaluationSettings, PredictionSettings
 
 
@@ -89,3 +89,14 @@ def test_numbers_of_numpy_are_those_of_python():
     assert made.train is rows
     with pytest.raises(ValueError, match="`batch_size` 8.5 must be a whole number"):
         kind.make(model="m", train=rows, output="o", batch_size=np.float64(8.5))
+
+
+@pytest.mark.parametrize("kind", subclasses(Settings), ids=lambda kind: kind.__name__)
+def test_a_path_that_is_empty_is_no_path(kind):
+    """An empty `output` would be the current folder."""
+    fields = dataclasses.fields(kind)
+    required = {f.name: "x" for f in fields if is_required(f)}
+    for field in fields:
+        if field.metadata["metavar"] in ("DIR", "FILE", "PNG"):
+            with pytest.raises(ValueError, match=f"`{field.name}` is empty; give a path"):
+                kind.make(**{**required, field.name: ""})

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 import tfnlp
 from tests.checkpoints.checkpoints import copied
@@ -12,6 +13,7 @@ from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tests.runs.lora_test import DEV, LORA, ROWS
 from tests.support import golden
+from tfnlp.checkpoints import peft
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 
 PEFT = golden("peft")
@@ -76,9 +78,62 @@ def test_what_is_written_is_read_again(tmp_path):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 
 
+def merged(tmp_path, **changes):
+    """The tensors that the adapters of a task make, with another configuration."""
+    stated = dict(file="adapter_config.json", **changes)
+    folder = copied(PEFT / "bert_classify", tmp_path / "adapters", **stated)
+    (tmp_path / "merged").mkdir()
+    peft.write_merged(folder, golden("bert_xsmall_dummy_pt"), str(tmp_path / "merged"))
+    return open_tensors(tmp_path / "merged" / "model.safetensors")
+
+
+def test_an_alpha_belongs_to_a_name_or_its_ending(tmp_path):
+    alphas = {"uery": 9, "self.query": 3, "layer.0.output.dense": 5, "dense": 2}
+    found = merged(tmp_path, alpha_pattern=alphas, lora_alpha=7)
+    base = open_tensors(golden("bert_xsmall_dummy_pt") / "pytorch_model.bin")
+    updates = open_tensors(PEFT / "bert_classify" / "adapter_model.safetensors")
+    for module, alpha in (("attention.self.query", 3), ("attention.self.key", 7),
+                          ("output.dense", 5), ("attention.output.dense", 2)):  # fmt: skip
+        name = f"encoder.layer.0.{module}"
+        a, b = (updates[f"base_model.model.bert.{name}.lora_{x}.weight"] for x in "AB")
+        expected = base[f"{name}.weight"] + alpha / np.sqrt(len(a)) * b @ a  # use_rslora
+        np.testing.assert_allclose(found[f"{name}.weight"], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("changes, said", [
+    ({"alpha_pattern": {"(x+x+)+y": 1}}, "no other regular expressions"),
+    ({"alpha_pattern": {"dense$": 1}}, "no other regular expressions"),
+    ({"alpha_pattern": ["dense"]}, "expected names of modules"),
+    ({"alpha_pattern": {"dense": [1]}}, r"lora_alpha=\[1\]; expected a number"),
+    ({"alpha_pattern": {"dense": None}}, "lora_alpha=None"),
+    ({"lora_alpha": float("nan")}, "lora_alpha=nan"),
+    ({"lora_alpha": 1e308}, r"lora_alpha=1e\+308"),
+    ({"lora_alpha": 10**400}, "lora_alpha=10000"),
+    ({"lora_alpha": True}, "lora_alpha=True"),
+])  # fmt: skip
+def test_alphas_that_are_none(changes, said, tmp_path):
+    with pytest.raises(ValueError, match=said) as error:
+        merged(tmp_path, **changes)
+    assert str(tmp_path / "adapters") in str(error.value)
+
+
+@pytest.mark.parametrize("size, said", [
+    (10**6, r"\(1000000, 1000000\).*another model"),  # which is not computed
+    (20, "makes numbers that are not finite of 'bert.pooler.dense'"),
+])  # fmt: skip
+def test_matrices_that_are_too_large(size, said, tmp_path):
+    pair = {f"base_model.model.bert.pooler.dense.lora_{x}.weight": np.full(shape, 1e20, "float32")
+            for x, shape in (("A", (1, size)), ("B", (size, 1)))}  # fmt: skip
+    copied(PEFT / "bert_classify", tmp_path / "adapters", file="adapter_config.json")
+    save_file(pair, tmp_path / "adapters" / "adapter_model.safetensors")
+    with pytest.raises(ValueError, match=said):
+        peft.write_merged(tmp_path / "adapters", golden("bert_xsmall_dummy_pt"), str(tmp_path))
+
+
 @pytest.mark.parametrize(
     "changes, said",
     [
+        ({"task_type": ["SEQ_CLS"]}, "is missing"),
         ({"peft_type": "IA3"}, "peft_type='IA3'"),
         ({"use_dora": True}, "use_dora=True"),
         ({"base_model_name_or_path": None}, "base_model_name_or_path"),

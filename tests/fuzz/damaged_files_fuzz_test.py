@@ -14,6 +14,7 @@ def test_only_documented_errors(name):
     counts = result.counts
     assert counts.total() == 300
     if "TensorFlow" not in name:  # whose own reader can end the process
-        assert not result.errors and counts["refused"] and counts["read"]
+        assert not result.errors and counts["read"]
+        assert counts["refused"] or name == "README.md"  # which is text, whatever it holds
     assert not counts["not finite"] and not counts["hangs"]
     assert result.seconds < SECONDS and result.memory < MEMORY

@@ -25,7 +25,8 @@ from tests.fuzz.damage import (
     damaged_member,
 )
 from tests.support import GOLDENS
-from tfnlp.checkpoints import open_tensors, read_word_vectors
+from tfnlp.cards import Card, licence_of, read_card
+from tfnlp.checkpoints import open_tensors, peft, read_word_vectors
 from tfnlp.checkpoints.bert import BERT_FILES
 from tfnlp.checkpoints.elmo import read_options
 from tfnlp.checkpoints.encoder_config import read_config as read_encoder_config
@@ -33,10 +34,28 @@ from tfnlp.checkpoints.formats.hdf5_files import open_hdf5
 from tfnlp.checkpoints.gpt_config import read_config as read_gpt_config
 from tfnlp.checkpoints.gpt_config import read_hparams
 from tfnlp.checkpoints.gpt_openai import open_pieces
-from tfnlp.checkpoints.tokenizers.wordpiece import vocabulary_lines
+from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs, write_gpt_json
+from tfnlp.checkpoints.tokenizers.sentencepiece import find_sentencepiece, write_sentencepiece
+from tfnlp.checkpoints.tokenizers.wordpiece import (
+    WORDPIECE,
+    WordPieces,
+    find_wordpiece,
+    vocabulary_lines,
+)
+from tfnlp.checksums import checksums
 from tfnlp.families.checked import check_size
 from tfnlp.families.recognition import check_arguments, run_family
-from tfnlp.text import read_bpe, read_vocabulary
+from tfnlp.runs.search_index import INDEX, STARTS, TEXTS, VECTORS, Index, write_index
+from tfnlp.text import (
+    SPECIAL_TOKENS,
+    SentencePieceTokenizer,
+    gpt_tokenizer,
+    read_bpe,
+    read_vocabulary,
+    train_bpe,
+    train_sentencepiece,
+)
+from tfnlp.text.sentencepiece import MODEL_FILE
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.run import read_config as read_run_config
 
@@ -86,6 +105,85 @@ def _nothing(read: Callable) -> Callable[[pathlib.Path], Arrays]:
         yield from ()
 
     return run
+
+
+def _index(folder: pathlib.Path) -> Arrays:
+    """Read an index whose checksums are those of its files, as one who forges it would make it."""
+    stated = folder / INDEX
+    if stated.read_bytes() == _whole_index()[INDEX]:
+        settings = json.loads(stated.read_bytes())
+        sums = checksums(str(folder), settings["files"])
+        stated.write_text(json.dumps({**settings, "files": sums}))
+    index = Index(folder)
+    list(index.texts())
+    yield index.vectors
+
+
+def _adapters(folder: pathlib.Path) -> Arrays:
+    """Read adapters as they are read before the model that they belong to is looked for."""
+    peft.base_of(str(folder))
+    peft.is_task_adapter(str(folder))
+    with tempfile.TemporaryDirectory() as merged:
+        peft.write_merged(str(folder), str(GOLDENS / "bert_xsmall_dummy_pt"), merged)
+        yield from _tensors(open_tensors(pathlib.Path(merged) / "model.safetensors"))
+
+
+def _tokenizers(folder: pathlib.Path) -> None:
+    """Make the tokenizers of the files in folders of their own."""
+    for name, find in _FINDERS.items():
+        find(folder / name, None, None, 1000, "x").make()
+
+
+def _pieces(folder: pathlib.Path) -> Arrays:
+    """Make a tokenizer, and tokenize with it: the library's code reads more of the file then."""
+    tokenizer = find_sentencepiece(folder, None, None, 1000, "x").make()
+    yield tokenizer.tokenize(["The dog's café ran ...", ""]).flat_values.numpy()
+
+
+_FINDERS = {
+    "albert": find_sentencepiece, "bert": find_wordpiece,
+    "gpt2": functools.partial(find_byte_pairs, gpt_tokenizer),
+}  # fmt: skip
+
+
+@functools.cache
+def _tokenizer_files() -> Files:
+    """Return three kinds of tokenizer.json, and a SentencePiece model."""
+    texts = ["the dog ran to the garden.", "a café in the red garden ..."] * 8
+    tokens, merges = train_bpe(texts, 280, "gpt2")
+    pieces = SentencePieceTokenizer(train_sentencepiece(texts, 40))
+    words = WordPieces([*SPECIAL_TOKENS, *"abcdefghijklmnopqrstuvwxyz", "the", "##s"], True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        for name in _FINDERS:
+            (folder / name).mkdir()
+        write_sentencepiece(str(folder / "albert"), pieces, 512)
+        WORDPIECE.write(str(folder / "bert"), words, 512)
+        write_gpt_json(str(folder / "gpt2"), tokens, merges, of_bytes=True)
+        return {MODEL_FILE: pieces.model, **_folder(folder, *_TOKENIZERS)}
+
+
+@functools.cache
+def _whole_index() -> Files:
+    """Return the files of an index of twelve texts."""
+    vectors = np.eye(12, 8, dtype=np.float32)
+    embed = {"pooling": None, "layer": -1, "max_length": None, "normalize": True}
+    with tempfile.TemporaryDirectory() as folder:
+        texts = [f"text {n} \u00e9" for n in range(12)]
+        write_index(folder, [vectors], texts, {"model": "m", "embed": embed}, False)
+        return _folder(pathlib.Path(folder), INDEX, VECTORS, TEXTS, STARTS)
+
+
+def _card() -> Files:
+    facts = {"lr": 1e-4, "batch_size": 32}
+    card = Card("A BERT.", "hf://a/b", "mit", ("12 words",), facts, {"f1": 0.5}, "dev", "fill-mask")
+    text = card.front_matter("a") + card.text("a", "`python x.py`")
+    return {"README.md": text.encode(), "config.json": b'{"license": "mit", "x": [1]}'}
+
+
+def _read_card(path: pathlib.Path) -> None:
+    read_card(path.parent)
+    licence_of(path.parent)
 
 
 def _vocabulary(path: pathlib.Path) -> None:
@@ -182,8 +280,10 @@ _GPT2_CONFIG = {
 _BERT = GOLDENS / "bert_google_tf_tiny"
 _INDEX, _DATA = "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"
 _PIECES = ("params_shapes.json", *(f"params_{i}.npy" for i in range(10)))
+_ADAPTERS = ("adapter_config.json", "adapter_model.safetensors")
 _SHARDS = "model.safetensors.index.json"
 _RUN_DATA = f"{_STEP}/variables.data-00000-of-00001"
+_TOKENIZERS = tuple(f"{kind}/tokenizer.json" for kind in _FINDERS)
 # Name: the file or files (a path, bytes, or a function that makes them), what is damaged and how,
 # and what reads it. Of one file its name.
 _FORMATS = {
@@ -217,6 +317,17 @@ _FORMATS = {
     "run of tfnlp": (lambda: _whole_run()[0], {
         "config.json": _EITHER, "vocab.txt": _WORDS, f"{_STEP}/state.json": _EITHER,
         _RUN_DATA: _BYTES}, lambda path: _run(path.parent)),
+    "PEFT's adapters": (lambda: _folder(GOLDENS / "peft" / "bert_classify", *_ADAPTERS), {
+        _ADAPTERS[0]: _EITHER, _ADAPTERS[1]: (damaged_bytes, damaged_header)},
+        lambda path: _adapters(path.parent)),
+    "index of tfnlp": (_whole_index, {
+        INDEX: _EITHER, VECTORS: _BYTES, TEXTS: _WORDS, STARTS: _BYTES},
+        lambda path: _index(path.parent)),
+    "tokenizer.json": (lambda: {name: _tokenizer_files()[name] for name in _TOKENIZERS},
+        dict.fromkeys(_TOKENIZERS, _EITHER), _nothing(lambda path: _tokenizers(path.parents[1]))),
+    "SentencePiece": (lambda: _tokenizer_files()[MODEL_FILE], {MODEL_FILE: _BYTES},
+        lambda path: _pieces(path.parent)),
+    "README.md": (_card, {"README.md": _WORDS, "config.json": _EITHER}, _nothing(_read_card)),
     "TensorFlow, data": (lambda: _folder(_BERT, _INDEX, _DATA), {_DATA: _BYTES},
         lambda path: _opened(path.parent / "bert_model.ckpt")),
     "TensorFlow, index": (lambda: _folder(_BERT, _INDEX, _DATA), {_INDEX: _BYTES},

@@ -11,6 +11,7 @@ from tfnlp import models
 from tfnlp.families import FAMILIES
 from tfnlp.families.checked import check_size
 from tfnlp.families.recognition import check_arguments, run_family
+from tfnlp.layers import LowRank
 from tfnlp.runs.task_folder import best_run, check_task
 from tfnlp.tasks import Classify, task_of
 
@@ -35,6 +36,9 @@ CONFIGS = {
               alpha=0.75)},
     "task": {"model": "task", "spec": SPEC, "features": None, "head": {"dropout": 0.1},
              "backbone": {"kind": "bert", "arguments": BERT, "lowercase": True, "saved": False}},
+    "lora": {"model": "task", "spec": SPEC, "features": None, "head": {"dropout": 0.1},
+             "backbone": {"kind": "bert", "arguments": BERT, "lowercase": True, "saved": False},
+             "adaptation": {"low_rank": LowRank(2).config(), "trained": None}},
     "features": {"model": "task", "spec": SPEC, "features": "last", "backbone":
                  {"kind": "elmo", "arguments": ELMO, "lowercase": None, "saved": False},
                  "head": {"dropout": 0.5, "units": 5, "lstm_layers": 1}},

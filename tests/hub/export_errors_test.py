@@ -51,6 +51,32 @@ ERRORS = {
 }  # fmt: skip
 
 
+OTHERS = ("saved_model.pb", "config.json", "index.json", "model/saved_model.pb", "1/saved_model.pb")
+
+
+@pytest.mark.parametrize("held", OTHERS)
+def test_a_pair_is_not_added_to_another_model(tmp_path, held):
+    """Which `load` would take for what it is not."""
+    folder = tmp_path / "model"
+    (folder / held).parent.mkdir(parents=True, exist_ok=True)
+    (folder / held).write_bytes(b"")
+    (folder / "README.md").write_text("")
+    said = f"holds {held.split('/')[0]}, a part of another model"
+    for overwrite in (False, True):
+        with pytest.raises(FileExistsError, match=said):
+            model = of_ids(8, len(bert_toy.WORDS))
+            hub.export(model, folder, preprocessor=PREPROCESSOR, pair=True, overwrite=overwrite)
+    assert sorted(os.listdir(folder)) == sorted(["README.md", held.split("/")[0]])
+
+
+def test_an_empty_path_is_not_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for write in (hub.export, lambda model, path: hub.save(tf.Module(), path)):
+        with pytest.raises(ValueError, match="`directory` is empty"):
+            write(dense(), "")
+    assert os.listdir(tmp_path) == []
+
+
 def test_errors_come_in_a_line_and_early(tmp_path):
     for model, keywords, said in ERRORS.values():
         with pytest.raises(ValueError) as error:

@@ -1,8 +1,11 @@
 """SentencePiece models: learning them, refusals, and tokenizers in SavedModels."""
 
+import json
+
 import pytest
 import tensorflow as tf
 
+from tfnlp.checkpoints.tokenizers.sentencepiece import find_sentencepiece, write_sentencepiece
 from tfnlp.text import SentencePieceTokenizer, train_sentencepiece
 
 TEXTS = [f"the {colour} garden of {name} ..." for colour in ("red", "green") for name in "abcdef"]
@@ -42,3 +45,16 @@ def test_a_vocabulary_without_room_for_the_characters():
         train_sentencepiece(TEXTS, 8)
     with pytest.raises(ValueError, match="makes no SentencePiece model"):
         train_sentencepiece([], 40)
+
+
+@pytest.mark.parametrize("score", [None, float("nan"), "x", [1], 10**400])
+def test_a_score_that_is_none(model, tmp_path, score):
+    write_sentencepiece(str(tmp_path), SentencePieceTokenizer(model), 512)
+    (tmp_path / "spiece.model").unlink()
+    path = tmp_path / "tokenizer.json"
+    contents = json.loads(path.read_text())
+    contents["model"]["vocab"][7][1] = score
+    path.write_text(json.dumps(contents))
+    with pytest.raises(ValueError, match=f"^{path} is truncated, corrupt") as error:
+        find_sentencepiece(tmp_path, None, None, 1000, "load_albert").make()
+    assert "\n" not in str(error.value)

@@ -38,6 +38,7 @@ _CLASSES = {
     "QUESTION_ANS": "ForQuestionAnswering",
 }
 _CLASS_ENDING = re.compile(r"(Model|LMHeadModel|PreTrainedModel|For[A-Z]\w*)$")
+_ENDING = re.compile(r"[\w.-]+")  # of the name of a module
 _UNSUPPORTED = ("use_dora", "use_qalora", "lora_bias", "alora_invocation_tokens", "use_bdlora")
 _SMALL = ("*.json", "*.txt", "*.model")
 
@@ -53,7 +54,12 @@ def is_task_adapter(folder: str) -> bool:
     """Return whether adapters in a folder are those of a fine-tuned task."""
     if os.path.isfile(os.path.join(folder, TASK)):
         return True
-    return read_json(pathlib.Path(folder) / CONFIG).get("task_type") in _CLASSES
+    return _class_ending(read_json(pathlib.Path(folder) / CONFIG)) is not None
+
+
+def _class_ending(config: Mapping[str, Any]) -> str | None:
+    kind = config.get("task_type")
+    return _CLASSES.get(kind) if isinstance(kind, str) else None
 
 
 def base_of(folder: str) -> str:
@@ -109,6 +115,12 @@ class _Adapter:
         for name in _UNSUPPORTED:
             if config.get(name):
                 raise ValueError(f"{self.path} has {name}={shown(config[name])}, which is not read")
+        self.alphas = config.get("alpha_pattern") or {}
+        if not isinstance(self.alphas, dict) or not all(map(_ENDING.fullmatch, self.alphas)):
+            raise ValueError(
+                f"{self.path} has alpha_pattern={shown(self.alphas)}; expected names of modules, "
+                "or their endings, and no other regular expressions"
+            )
         self.tensors = open_tensors(find_one(place, _WEIGHTS, "adapters"))
         self.task = read_json(place / TASK) if (place / TASK).is_file() else {}
         self.modules = sorted(
@@ -126,13 +138,21 @@ class _Adapter:
         found = {name: weights[name] for name in weights}
         for module in self.modules:
             name = self._name_of(f"{module}.weight", names, weights)
-            delta = self._delta(module)
-            if delta.shape != found[name].shape:
+            up, down = self._pair(module)
+            shape = len(up), down.shape[1]
+            transposed = bool(self.config.get("fan_in_fan_out"))
+            if (shape[::-1] if transposed else shape) != found[name].shape:
                 raise ValueError(
-                    f"{self.tensors.path} changes {shown(module)} by a matrix {delta.shape}; in "
+                    f"{self.tensors.path} changes {shown(module)} by a matrix {shape}; in "
                     f"{weights.path} it is {found[name].shape}: it belongs to another model"
                 )
-            found[name] = found[name] + delta
+            with np.errstate(over="ignore"):
+                delta = (self._scale(module, len(down)) * (up @ down)).astype(np.float32)
+            found[name] = found[name] + (delta.T if transposed else delta)
+            if not np.isfinite(found[name]).all():
+                raise ValueError(
+                    f"{self.tensors.path} makes numbers that are not finite of {shown(module)}"
+                )
         return {**found, **self._whole(names)}
 
     def _name_of(self, name: str, names: Mapping[str, str], weights: Tensors) -> str:
@@ -144,27 +164,24 @@ class _Adapter:
             "belongs to another model"
         )
 
-    def _delta(self, module: str) -> np.ndarray:
-        """Return `s B A` of a module, as its kernel is stored."""
+    def _pair(self, module: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the matrices B `[out, r]` and A `[r, in]` of a module, in float64."""
         down, up = (self.tensors.get(_PREFIX + module + end) for end in (_A, _B))
         fits = up is not None and down.ndim == up.ndim == 2 and len(down) == up.shape[1]
         if not fits or not len(down):
             raise ValueError(f"{self.tensors.path} has no pair of matrices for {shown(module)}")
-        rank = len(down)
-        scale = self._alpha(module, rank) / (rank**0.5 if self.config.get("use_rslora") else rank)
-        delta = (scale * (up.astype(np.float64) @ down.astype(np.float64))).astype(np.float32)
-        return delta.T if self.config.get("fan_in_fan_out") else delta
+        return up.astype(np.float64), down.astype(np.float64)
 
-    def _alpha(self, module: str, rank: int) -> float:
-        """Return the alpha of a module: its own, by the ending of its name, or that of all."""
-        value = self.config.get("lora_alpha", rank)
-        for ending, own in (self.config.get("alpha_pattern") or {}).items():
-            if re.match(rf"(.*\.)?({ending})$", module):
-                value = own
+    def _scale(self, module: str, rank: int) -> float:
+        """Return the factor of `B A`, of the alpha of a module or, without one, that of all."""
+        alpha = self.config.get("lora_alpha", rank)
+        for ending, own in self.alphas.items():
+            if f".{module}".endswith(f".{ending}"):
+                alpha = own
                 break
-        if not isinstance(value, int | float):
-            raise ValueError(f"{self.path} has lora_alpha={shown(value)}; expected a number")
-        return float(value)
+        if type(alpha) not in (int, float) or not abs(alpha) < 2.0**127:
+            raise ValueError(f"{self.path} has lora_alpha={shown(alpha)}; expected a number")
+        return alpha / (rank**0.5 if self.config.get("use_rslora") else rank)
 
     def _whole(self, names: Mapping[str, str]) -> dict[str, np.ndarray]:
         """Return the tensors that are stored as they are: those of a head, and biases."""
@@ -180,7 +197,7 @@ class _Adapter:
 
     def class_config(self, config: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
         """Return which class of transformers the checkpoint is of, and what its head needs."""
-        ending = _CLASSES.get(self.config.get("task_type"))
+        ending = _class_ending(self.config)
         stated = config.get("architectures")
         if ending is None or "architectures" in self.task:
             return {}

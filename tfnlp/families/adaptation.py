@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from tfnlp.families.sizes import width
 from tfnlp.layers import LowRank
 from tfnlp.models import add_low_rank, merge_low_rank, train_weights
 from tfnlp.models.low_rank import train_everything
@@ -94,4 +95,10 @@ def check_adaptation(adaptation: Adaptation, loaded: Any, features: str | None) 
         raise ValueError(
             f"`{given}` needs a run or a checkpoint; {loaded.path} is an exported module, whose "
             "layers are not known"
+        )
+    rank, size = (adaptation.low_rank or {}).get("rank", 1), width(loaded)
+    if size is not None and rank > size:
+        raise ValueError(
+            f"`lora` {rank:,} is no low rank: the matrices of {loaded.path} have {size} rows or "
+            "columns"
         )

@@ -72,6 +72,8 @@ def export(
     chosen = _chosen(model, name, given)
     settings = _settings(chosen, model, given)
     directory = os.fspath(directory)
+    if not directory:
+        raise ValueError("`directory` is empty; give a path, . for the current folder")
     if chosen.in_tensorflow and is_elsewhere():
         arguments = (model.path, models_of(model), "export", directory)
         return in_tensorflow(*arguments, format=name, **given)

@@ -136,9 +136,14 @@ def check_weights(family: Family, config: Any, arguments: dict[str, Any], heads:
         return encoder if pretrainer is None else pretrainer
 
     count = count_weights(build, arguments)
-    copies = 2 + len(training.optimizer(config.optimizer, 0.0).slot_names)
+    check_trained(count, config.optimizer, f"a model of {count:,} weights")
+
+
+def check_trained(count: int, optimizer: str, what: str) -> None:
+    """Check that so many weights, their gradients and the optimizer's numbers fit into memory."""
+    copies = 2 + len(training.optimizer(optimizer, 0.0).slot_names)
     parts = f"the weights, their gradients and {copies - 2} numbers of the optimizer for each"
-    _check(count * copies * _BYTES, f"a model of {count:,} weights", parts, "smaller sizes")
+    _check(count * copies * _BYTES, what, parts, "smaller sizes")
 
 
 def _check(needed: int, what: str, parts: str, choose: str) -> None:

@@ -168,6 +168,9 @@ class Finetuning:
         config = run_config(self, settings, features, seed, words is not None)
         if self.teaching is not None:
             config["teacher"] = self.teaching.config(folder)
+        if features is not None:
+            optimizer = self.config.optimizer
+            task_folder.check_features(self.backbone, config, words, optimizer)
         keras.utils.set_random_seed(seed)
         with self.strategy.scope():
             model = task_folder.make_task_model(

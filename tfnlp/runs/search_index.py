@@ -9,14 +9,16 @@ INDEX/graph.faiss   of an approximate index: the graph of faiss
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from tfnlp.checkpoints.formats.tensors import reading, reason
 from tfnlp.checksums import check_files, checksums
 from tfnlp.data.rows import is_text, texts_of
 from tfnlp.extras import needed
@@ -26,6 +28,11 @@ from tfnlp.formats import export
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
 )  # fmt: skip
+_SETTINGS = {  # of the vectors, and their types
+    "pooling": (str, type(None)), "normalize": (bool, type(None)), "layer": (int,),
+    "max_length": (int, type(None)),
+}  # fmt: skip
+_AGAIN = "embed the texts again"
 _BLOCK = 65_536  # vectors that are compared with queries at a time
 _NEIGHBOURS, _BUILD, _SEARCH = 32, 200, 256  # of faiss's graph: HNSW's M and its two ef
 
@@ -49,7 +56,7 @@ class Index:
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if one was changed.
+        ValueError: if one was changed, or they do not belong together.
     """
 
     title = "an index"
@@ -60,13 +67,15 @@ class Index:
         try:
             with open(path, encoding="utf-8") as file:
                 self.settings = json.load(file)
-            self.settings["embed"], self.settings["model"], self.settings["files"]
-        except (ValueError, RecursionError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is damaged ({error!r}); embed the texts again") from error
-        check_files(self.path, self.settings["files"], path, "embed the texts again")
+            known = _is_known(self.settings)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is damaged ({reason(error)}); {_AGAIN}") from error
+        if not known:
+            raise ValueError(f"{path} is damaged: it states no model, vectors and files; {_AGAIN}")
+        check_files(self.path, self.settings["files"], path, _AGAIN)
         self._model = model
-        self._vectors = np.load(os.path.join(self.path, VECTORS), mmap_mode="r")
-        self._starts = np.load(os.path.join(self.path, STARTS), mmap_mode="r")
+        self._vectors, self._starts = self._array(VECTORS), self._array(STARTS)
+        self._check()
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -121,13 +130,13 @@ class Index:
     def text(self, row: int) -> str:
         """Return a text by its number."""
         with open(os.path.join(self.path, TEXTS), "rb") as file:
-            file.seek(int(self._starts[row]))
-            return json.loads(file.read(int(self._starts[row + 1] - self._starts[row])))
+            return self._read(file, row)
 
     def texts(self) -> Iterator[str]:
         """Yield all texts."""
-        with open(os.path.join(self.path, TEXTS), encoding="utf-8") as file:
-            yield from map(json.loads, file)
+        with open(os.path.join(self.path, TEXTS), "rb") as file:
+            for row in range(len(self)):
+                yield self._read(file, row)
 
     def export(
         self,
@@ -166,6 +175,36 @@ class Index:
         """Of all texts, float32 `[N, D]`."""
         return np.asarray(self._vectors)
 
+    def _array(self, name: str) -> np.ndarray:
+        path = os.path.join(self.path, name)
+        with reading(path):
+            return np.lib.format.open_memmap(path, mode="r")
+
+    def _check(self) -> None:
+        """Check that vectors, starts of lines and texts are of one collection."""
+        vectors, starts = self._vectors, self._starts
+        if vectors.ndim != 2 or vectors.dtype != np.float32 or not vectors.size:
+            self._refuse(VECTORS, f"{vectors.dtype} {vectors.shape}, not float32 [N, D]")
+        if starts.shape != (len(self) + 1,) or starts.dtype != np.int64:
+            self._refuse(STARTS, f"{starts.dtype} {starts.shape}, not int64 [{len(self) + 1}]")
+        size = os.path.getsize(os.path.join(self.path, TEXTS))
+        if starts[0] != 0 or starts[-1] != size or not (np.diff(starts) > 0).all():
+            self._refuse(STARTS, f"no places of {len(self):,} lines in {size:,} bytes of {TEXTS}")
+        for first in range(0, len(self), _BLOCK):
+            if not np.isfinite(vectors[first : first + _BLOCK]).all():
+                self._refuse(VECTORS, "numbers that are not finite")
+
+    def _refuse(self, name: str, what: str) -> NoReturn:
+        raise ValueError(f"{os.path.join(self.path, name)} holds {what}; {_AGAIN}")
+
+    def _read(self, file: BinaryIO, row: int) -> str:
+        file.seek(int(self._starts[row]))
+        line = file.read(int(self._starts[row + 1] - self._starts[row]))
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(text := json.loads(line), str):
+                return text
+        self._refuse(TEXTS, f"no text in line {row + 1}")
+
     def _in_all(self, queries: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
         """Return scores and rows `[Q, top]`, of equal scores the first rows."""
         best = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
@@ -179,11 +218,40 @@ class Index:
 
     def _in_graph(self, queries: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
         self._graph.hnsw.efSearch = max(_SEARCH, top)
-        return self._graph.search(queries, top)
+        scores, rows = self._graph.search(queries, top)
+        # Among texts that are repeated the graph has no way to enough others: row -1.
+        few = (rows < 0).any(1)
+        if few.any():
+            scores[few], rows[few] = self._in_all(queries[few], top)
+        if not np.isfinite(scores).all():
+            self._refuse(GRAPH, "numbers that are not finite")
+        return scores, rows
 
     @functools.cached_property
     def _graph(self) -> Any:
-        return faiss().read_index(os.path.join(self.path, GRAPH))
+        path = os.path.join(self.path, GRAPH)
+        with reading(path):
+            graph = faiss().read_index(path)
+        shape = graph.ntotal, graph.d
+        if type(graph).__name__ != "IndexHNSWFlat" or shape != self._vectors.shape:
+            self._refuse(GRAPH, f"{type(graph).__name__} {shape}, not a graph of {VECTORS}")
+        return graph
+
+
+def _is_known(settings: Any) -> bool:
+    """Return whether the contents of `index.json` have what is read, in its types."""
+    if not isinstance(settings, dict) or not isinstance(settings.get("model"), str):
+        return False
+    approximate, files = settings.get("approximate", False), settings.get("files")
+    if type(approximate) is not bool or not isinstance(files, dict):
+        return False
+    embed, names = settings.get("embed"), {VECTORS, TEXTS, STARTS, *[GRAPH] * approximate}
+    return (
+        isinstance(embed, dict)
+        and embed.keys() <= _SETTINGS.keys()
+        and all(type(value) in _SETTINGS[name] for name, value in embed.items())
+        and names <= files.keys()
+    )
 
 
 def write_index(

@@ -31,7 +31,9 @@ from tfnlp.families.recognition import (
 )
 from tfnlp.formats import recognised_task
 from tfnlp.hub import TaskModel
+from tfnlp.models.shapes import count_weights
 from tfnlp.runs.backbone import SAVED, WEIGHTS, kept_backbone
+from tfnlp.runs.devices import check_trained
 from tfnlp.runs.task_checkpoint import load_checkpoint
 from tfnlp.tasks import TASKS, task_of
 from tfnlp.text import WordIndex
@@ -67,19 +69,37 @@ def make_task_model(
             packed = family.fine_tuned(*whole, packed=True)
             return TaskModel(task, reader, models.unpacked_task(packed), packed=packed)
         return TaskModel(task, reader, family.fine_tuned(*whole))
-    features, count, size, mix = family.features(backbone, config["features"])
-    index = None if words is None else WordIndex(words)
-    model = models.feature_task(
-        task.output,
-        count,
-        size,
-        mix=mix,
-        pairs=task.pairs,
-        vocab_size=None if index is None else index.size,
+    features, arguments, index = _on_features(backbone, config, words)
+    return TaskModel(task, reader, models.feature_task(**arguments), features, index)
+
+
+def check_features(
+    backbone: Any, config: dict[str, Any], words: list[str] | None, optimizer: str
+) -> None:
+    """Check that the network of a run on features fits into memory, before it is made."""
+    _, arguments, _ = _on_features(backbone, config, words)
+    sizes = ", ".join(f"`{name}` {config['head'][name]:,}" for name in ("units", "lstm_layers"))
+    count = count_weights(models.feature_task, arguments)
+    check_trained(count, optimizer, f"a network of {sizes}, {count:,} weights,")
+
+
+def _on_features(
+    backbone: Any, config: dict[str, Any], words: list[str] | None
+) -> tuple[Any, dict[str, Any], WordIndex | None]:
+    """Return features, the arguments of the network on them, and the index of the task's words."""
+    features, count, size, mix = backbone.family.features(backbone, config["features"])
+    task, index = task_of(config["spec"]), None if words is None else WordIndex(words)
+    arguments = {
+        "output": task.output,
+        "num_layers": count,
+        "size": size,
+        "mix": mix,
+        "pairs": task.pairs,
+        "vocab_size": None if index is None else index.size,
         **task.head,
-        **head,
-    )
-    return TaskModel(task, reader, model, features, index)
+        **config["head"],
+    }
+    return features, arguments, index
 
 
 def is_task(folder: str) -> bool:
@@ -103,7 +123,7 @@ def check_task(folder: str, run: dict[str, Any]) -> None:
         ) from error
     features = stated(folder, run, "features", (*models.FEATURES, models.WORDS_ALONE, None))
     try:
-        adaptation_of(run)
+        low_rank = adaptation_of(run).low_rank or {}
     except ValueError as error:
         raise ValueError(f"{config_path(folder)} is damaged: {error}") from error
     parameters = set(inspect.signature(models.feature_task).parameters)
@@ -115,8 +135,11 @@ def check_task(folder: str, run: dict[str, Any]) -> None:
     numbers = 0
     if features is not None:  # the LSTM's, of two directions
         numbers = 8 * head["units"] ** 2 * head["lstm_layers"] + (head["embedding_size"] or 0)
+        numbers += head["predicate_size"]
     if not saved:
         numbers += check_arguments(folder, run, family, "backbone.")
+        width = run["backbone"]["arguments"].get("hidden_size", 1)
+        numbers += low_rank.get("rank", 0) * width  # of one matrix, of two at least
     check_size(folder, numbers)
 
 

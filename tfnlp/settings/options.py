@@ -169,7 +169,7 @@ class Settings:
 
         Raises:
             ValueError: for an unknown or missing argument, a wrong type, a value out of range, or
-                `-` in place of a file.
+                `-` or nothing in place of a file.
         """
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in arguments:
@@ -295,6 +295,8 @@ def _expanded(value: Any, field: dataclasses.Field) -> Any:
 
 def _home(path: Any, field: dataclasses.Field) -> Any:
     """Return a path of the same type."""
+    if not os.fspath(path):
+        raise ValueError(f"`{field.name}` is empty; give a path, . for the current folder")
     if os.fspath(path) == "-":
         raise ValueError(f"`{field.name}` -: standard input is not read here; give a file")
     expanded = os.path.expanduser(path)

@@ -3,6 +3,7 @@
 import functools
 import io
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.base_tokenizers import PieceTokenizer
+from tfnlp.text.lines import shown
 from tfnlp.text.strings import tf_text
 
 MODEL_FILE = "spiece.model"
@@ -175,9 +177,9 @@ def read_pieces(model: str | os.PathLike | bytes) -> tuple[bytes, list[str]]:
     return content, _pieces(content, "SentencePiece model")
 
 
-def piece_scores(model: bytes) -> list[tuple[str, float]]:
+def piece_scores(model: bytes, where: str = "SentencePiece model") -> list[tuple[str, float]]:
     """Return the pieces of a model by id with their log probabilities, 0 for special ones."""
-    processor = _processor(model, "SentencePiece model")
+    processor = _processor(model, where)
     return [
         (processor.id_to_piece(i), processor.get_score(i)) for i in range(processor.vocab_size())
     ]
@@ -207,8 +209,14 @@ def make_model(scores: list[tuple[str, float]], normalization: bytes) -> bytes:
 
 
 def _pieces(model: bytes, where: str) -> list[str]:
-    processor = _processor(model, where)
-    pieces = [processor.id_to_piece(i) for i in range(processor.vocab_size())]
+    try:
+        scored = piece_scores(model, where)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} has a piece that is not UTF-8") from error
+    wrong = next((piece for piece, score in scored if not math.isfinite(score)), None)
+    if wrong is not None:
+        raise ValueError(f"{where} has a score of {shown(wrong)} that is not finite")
+    pieces = [piece for piece, _ in scored]
     missing = [piece for piece in SPECIAL_PIECES if piece not in pieces]
     if missing:
         raise ValueError(f"{where} lacks {', '.join(missing)}, which ALBERT needs")
@@ -220,7 +228,9 @@ def _processor(model: bytes, where: str) -> Any:
     try:
         processor.LoadFromSerializedProto(model)
     except (RuntimeError, OSError) as error:
-        raise ValueError(f"{where} is no SentencePiece model, or damaged ({error})") from error
+        raise ValueError(
+            f"{where} is no SentencePiece model, or damaged ({' '.join(str(error).split())})"
+        ) from error
     if not processor.vocab_size():
         raise ValueError(f"{where} is no SentencePiece model: it has no pieces")
     return processor

@@ -18,6 +18,7 @@ from tokenizers import (
     processors,
 )
 
+from tfnlp.checkpoints.formats.tensors import reading
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     CONFIG,
@@ -67,11 +68,12 @@ def _tokenizer(make: Callable[..., Any], path: pathlib.Path, vocab_size: int) ->
 def _read_json(path: pathlib.Path) -> tuple[Tokens, Merges]:
     found = read_tokenizer_json(path)
     found.check_kind("BPE", "this model")
-    if found.model.get("end_of_word_suffix") == "</w>":  # as in GPT
-        found.check_words()
-    else:
-        found.check_bytes()
-    return list(found.tokens), found.merges()
+    with reading(path):
+        if found.model.get("end_of_word_suffix") == "</w>":  # as in GPT
+            found.check_words()
+        else:
+            found.check_bytes()
+        return list(found.tokens), found.merges()
 
 
 def write_byte_pairs(folder: str, tokenizer: Any) -> None:

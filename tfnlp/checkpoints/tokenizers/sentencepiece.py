@@ -19,6 +19,7 @@ from tokenizers import (
 )
 
 from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.checkpoints.formats.tensors import reading
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     CONFIG,
@@ -67,13 +68,16 @@ def find_sentencepiece(
             return refused(f"{absent}; pass vocab= to {loader}", lowercase=lowercase)
     try:
         if path.suffix == ".json":
-            model, stated = _of_json(read_tokenizer_json(path))
+            found = read_tokenizer_json(path)
+            with reading(path):
+                model, stated = _of_json(found)
+                _, pieces = read_pieces(model)
         else:
             stated = _lowercase(folder)
-            model, _ = read_pieces(path)
+            model, pieces = read_pieces(path)
     except ValueError as error:
         return refused(str(error), str(path), lowercase)
-    check_size(str(path), len(read_pieces(model)[1]), vocab_size)
+    check_size(str(path), len(pieces), vocab_size)
     lowercase = stated if lowercase is None else lowercase
     make = functools.partial(SentencePieceTokenizer, model, lowercase)
     return FoundTokenizer(make, str(path), lowercase)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfnlp.checkpoints.formats.json_files import read_json, write_json
+from tfnlp.checkpoints.formats.tensors import Refused
 from tfnlp.text.lines import shown
 
 NAME, CONFIG = "tokenizer.json", "tokenizer_config.json"
@@ -52,8 +53,8 @@ class TokenizerJson:
             self.refuse("model.type", self.model.get("type"), f"{kind}, which {model} has")
 
     def refuse(self, part: str, found: Any, expected: str) -> None:
-        """Raise the ValueError of a part that tfnlp's tokenizers can't do."""
-        raise ValueError(
+        """Raise the `Refused` of a part that tfnlp's tokenizers can't do."""
+        raise Refused(
             f"{self.path} has {part}={shown(found)}, which tfnlp can't do exactly; expected "
             f"{expected}"
         )
@@ -122,7 +123,7 @@ class TokenizerJson:
             pair = merge.split(" ") if isinstance(merge, str) else merge
             is_pair = isinstance(pair, list) and len(pair) == 2
             if not is_pair or not all(isinstance(symbol, str) and symbol for symbol in pair):
-                raise ValueError(
+                raise Refused(
                     f"{self.path} has {shown(merge)} as merge {number}; expected two symbols"
                 )
             found.append((pair[0], pair[1]))
@@ -154,12 +155,12 @@ def read_tokenizer_json(path: pathlib.Path) -> TokenizerJson:
     contents = read_json(path)
     model = contents.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
-        raise ValueError(f"{path} has no model with a vocab; is it of the tokenizers library?")
+        raise Refused(f"{path} has no model with a vocab; is it of the tokenizers library?")
     vocab = model["vocab"]
     if isinstance(vocab, list):  # of a Unigram: pairs of token and score
         ok = all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], str) for p in vocab)
         if not ok:
-            raise ValueError(f"{path} has a vocab that is no list of tokens with their scores")
+            raise Refused(f"{path} has a vocab that is no list of tokens with their scores")
         ids = {i: pair[0] for i, pair in enumerate(vocab)}
     else:
         ids = {}
@@ -168,19 +169,19 @@ def read_tokenizer_json(path: pathlib.Path) -> TokenizerJson:
     added = _of(contents, "added_tokens", list) or []
     for token in added:
         if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-            raise ValueError(f"{path} has {shown(token)} in added_tokens; expected a token")
+            raise Refused(f"{path} has {shown(token)} in added_tokens; expected a token")
         _set(path, ids, token["content"], token.get("id"))
     absent = next((i for i in range(len(ids)) if i not in ids), None)
     if absent is not None or not ids:
-        raise ValueError(f"{path} gives no token the id {absent or 0}; expected 0, 1, 2, ...")
+        raise Refused(f"{path} gives no token the id {absent or 0}; expected 0, 1, 2, ...")
     return TokenizerJson(path, contents, model, [ids[i] for i in range(len(ids))])
 
 
 def _set(path: pathlib.Path, ids: dict[int, str], token: str, i: Any) -> None:
     if type(i) is not int or i < 0:
-        raise ValueError(f"{path} gives {shown(token)} the id {shown(i)}; expected 0 or more")
+        raise Refused(f"{path} gives {shown(token)} the id {shown(i)}; expected 0 or more")
     if ids.setdefault(i, token) != token:
-        raise ValueError(f"{path} gives the id {i} to {shown(ids[i])} and to {shown(token)}")
+        raise Refused(f"{path} gives the id {i} to {shown(ids[i])} and to {shown(token)}")
 
 
 def _of(contents: Mapping[str, Any], key: str, kind: type) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.checkpoints.formats.tensors import reading
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     CONFIG,
@@ -91,11 +92,12 @@ def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> Fou
     found.check_kind("WordPiece", "this model")
     check_size(str(path), len(found.tokens), vocab_size)
     try:
-        stated = found.lowercase()
-        found.check_added()
-        prefix = found.model.get("continuing_subword_prefix", CONTINUATION)
-        if prefix != CONTINUATION:
-            found.refuse("model.continuing_subword_prefix", prefix, CONTINUATION)
+        with reading(path):
+            stated = found.lowercase()
+            found.check_added()
+            prefix = found.model.get("continuing_subword_prefix", CONTINUATION)
+            if prefix != CONTINUATION:
+                found.refuse("model.continuing_subword_prefix", prefix, CONTINUATION)
     except ValueError as error:
         return refused(str(error), str(path), lowercase)
     lowercase = stated if lowercase is None else lowercase

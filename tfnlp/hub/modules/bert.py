@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.saving.export import export
-from tfnlp.hub.saving.save import as_saved, check_free
+from tfnlp.hub.saving.save import as_saved, check_free, check_parts
 from tfnlp.text import SentencePieceTokenizer, WordPieceTokenizer, pack_segments
 from tfnlp.text.packing import merge_words
 
@@ -156,8 +156,10 @@ def export_bert(
         raise ValueError(
             f"seq_length={seq_length} is longer than the model's {positions} positions"
         )
-    for name in ("",) if combined else ("encoder", "preprocessor"):
-        check_free(os.path.join(directory, name), overwrite)
+    if combined:
+        check_free(directory, overwrite)
+    else:
+        check_parts(directory, ("encoder", "preprocessor"), overwrite)
     default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
     outputs = {} if pretrainer is None else pretrainer.output
     objects = {name: pretrainer for name, output in OBJECTS.items() if output in outputs}

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfnlp.hub.modules.text_generation import check_vocabulary, pad_prompts
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.keras_module import KerasModule
-from tfnlp.hub.saving.save import about_module, as_saved, check_free, save, together
+from tfnlp.hub.saving.save import about_module, as_saved, check_parts, save, together
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import generate
@@ -155,8 +155,7 @@ def export_gpt(
     if not 1 <= seq_length <= positions:
         raise ValueError(f"seq_length={seq_length} must be from 1 to the model's {positions}")
     model_path, preprocessor_path = (os.path.join(directory, name) for name in _PAIR)
-    for path in (model_path, preprocessor_path):
-        check_free(path, overwrite)
+    check_parts(directory, _PAIR, overwrite)
     stored = CompactWeights([pretrainer], weights) if weights else None
     with as_saved():
         module = GPTModule(pretrainer, tokenizer, stored)

@@ -19,7 +19,7 @@ from tfnlp.hub.saving.export_checks import (
 from tfnlp.hub.saving.graphs import Graphs
 from tfnlp.hub.saving.keras_hub import without_word_caches
 from tfnlp.hub.saving.keras_module import KerasModule, input_spec, serving, symbols
-from tfnlp.hub.saving.save import as_saved, save, together
+from tfnlp.hub.saving.save import as_saved, check_parts, save, together
 from tfnlp.hub.saving.text_module import PAIRS, PreprocessorAdapter, TextModule
 
 
@@ -100,6 +100,8 @@ def export(
     directory = os.fspath(directory)
     names = ("encoder", "preprocessor") if pair else ()
     paths = tuple(os.path.join(directory, name) for name in names) or (directory,)
+    if pair:
+        check_parts(directory, names, overwrite)
     graphs = Graphs(litert, onnx)
     for path in paths:
         graphs.check(path, overwrite)

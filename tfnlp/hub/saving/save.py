@@ -51,8 +51,8 @@ def save(
         overwrite: replace an existing SavedModel.
         about: facts about the model for `tfnlp.hub.loading.checks.read_about`.
     """
-    directory = os.path.abspath(os.fspath(directory))
     check_free(directory, overwrite)
+    directory = os.path.abspath(os.fspath(directory))
     try:
         os.makedirs(os.path.dirname(directory), exist_ok=True)
         with written_whole(directory) as partial:
@@ -100,8 +100,7 @@ def together(directory: str | os.PathLike, names: Sequence[str]) -> Iterator[lis
     """Yield temporary paths for modules of a folder; move them there when all are written.
 
     A new folder appears with all of them: it is renamed once. In one that exists they are renamed
-    one after the other at the end. Call `check_free` for each of them before, and name the largest
-    first.
+    one after the other at the end. Call `check_parts` before, and name the largest first.
     """
     directory = os.path.abspath(os.fspath(directory))
     if os.path.exists(directory):
@@ -120,6 +119,20 @@ def together(directory: str | os.PathLike, names: Sequence[str]) -> Iterator[lis
         check_free(directory)  # another process may have made it meanwhile
 
 
+def check_parts(
+    directory: str | os.PathLike, names: Sequence[str], overwrite: bool = False
+) -> None:
+    """Check that `save` can write modules into `directory`, which holds no other model."""
+    for name in names:
+        check_free(os.path.join(directory, name), overwrite)
+    for found in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
+        other = found not in names and is_saved_model(os.path.join(directory, found))
+        if other or found.endswith((".json", ".pb")):
+            raise FileExistsError(
+                f"{directory} holds {found}, a part of another model; choose another folder"
+            )
+
+
 def check_free(directory: str | os.PathLike, overwrite: bool = False) -> None:
     """Check that `save` can write to `directory`; call it before slow work."""
     if is_elsewhere():
@@ -127,6 +140,8 @@ def check_free(directory: str | os.PathLike, overwrite: bool = False) -> None:
             "a SavedModel is a graph of TensorFlow, but Keras runs on another backend here; "
             "`tfnlp.export` writes it from a process of its own"
         )
+    if not os.fspath(directory):
+        raise ValueError("`directory` is empty; give a path, . for the current folder")
     directory = os.path.abspath(os.fspath(directory))
     free = not os.path.exists(directory)
     if os.path.isdir(directory):
