@@ -100,7 +100,10 @@ def test_bad_files(tmp_path, name, content, error, message):
     assert "\n" not in str(caught.value)
 
 
-MARKED = "One came.\nTwo came.\n<|endoftext|>\nThree came.\nFour came. <|endoftext|>Five came.\nSix came.\n"
+MARKED = (
+    "One came.\nTwo came.\n<|endoftext|>\nThree came.\n"
+    "Four came. <|endoftext|>Five came.\nSix came.\n"
+)
 
 
 @pytest.mark.parametrize("layout", ["lines", "prose", "auto"])
