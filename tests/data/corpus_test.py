@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tfnlp.data import read_documents, split_documents
+from tfnlp.data.corpus.python_text import documents_of
 
 LINES = "The rain fell.\nIt was cold.\n\nNight came.\nShe slept.\nHe left.\n"
 DOCUMENTS = [["The rain fell.", "It was cold."], ["Night came.", "She slept.", "He left."]]
@@ -97,6 +98,23 @@ def test_bad_files(tmp_path, name, content, error, message):
     with pytest.raises(error, match=message) as caught:
         list(read_documents(path))
     assert "\n" not in str(caught.value)
+
+
+MARKED = (
+    "One came.\nTwo came.\n<|endoftext|>\nThree came.\n"
+    "Four came. <|endoftext|>Five came.\nSix came.\n"
+)
+
+
+@pytest.mark.parametrize("layout", ["lines", "prose", "auto"])
+def test_the_mark_between_documents_ends_them(layout, tmp_path):
+    want = [["One came.", "Two came."], ["Three came.", "Four came."], ["Five came.", "Six came."]]
+    path = write(tmp_path / "a.txt", MARKED)
+    assert list(read_documents(path, layout)) == want
+    assert list(documents_of([MARKED, "Seven came."], layout)) == [*want, ["Seven came."]]
+    assert list(documents_of([["One came.", "Two came.<|endoftext|>", "x"]])) == [want[0], ["x"]]
+    words = write(tmp_path / "b.txt", "One\na\n\nTwo\n<|endoftext|>\nThree\n")
+    assert list(read_documents(words, "words")) == [["One a", "Two"], ["Three"]]
 
 
 @pytest.mark.parametrize("place", [0, 5, 70_000])

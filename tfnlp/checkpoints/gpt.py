@@ -199,7 +199,8 @@ def save_gpt(
         write_model(folder, stated, tensors)
         if tokenizer is not None:
             write_byte_pairs(folder, tokenizer)
-            write_gpt_json(folder, tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces)
+            own = tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces
+            write_gpt_json(folder, *own, marks=tokenizer.marks)
             write_config(folder, _TOKENIZERS[tokenizer.kind], config["max_positions"], {})
 
 

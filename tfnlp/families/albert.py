@@ -1,7 +1,7 @@
 """ALBERT (Lan et al. 2020) as a family."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from tfnlp import models
@@ -30,6 +30,10 @@ class _SentencePieces(Subwords):
     def train(self, texts: Iterable[str], size: int, **settings: Any) -> bytes:
         """Return the model of lower-cased texts or of texts as they are."""
         return train_sentencepiece(texts, size, **settings)
+
+    def marked(self, tokens: bytes, marks: Collection[str], grows: bool = True) -> bytes:
+        """Return the model, to which no tokens are added."""
+        return tokens
 
     def tokens(self, tokenizer: SentencePieceTokenizer) -> bytes:
         """Return the model of a tokenizer."""

@@ -28,7 +28,7 @@ from tfnlp.families.language_model import LanguageModel, TextToMeasure
 from tfnlp.families.preparation import (
     ExampleRecipe,
     Preparation,
-    check_pack,
+    check_prepared,
     check_same_vocabulary,
     documents,
     tokenized_once,
@@ -41,7 +41,7 @@ from tfnlp.families.sentences import (
     string_vectors,
 )
 from tfnlp.families.sizes import check_length, transformer_sizes, with_initializer_range
-from tfnlp.families.vocabularies import BYTE_PAIRS
+from tfnlp.families.vocabularies import BYTE_PAIRS, MARKS
 from tfnlp.files import local_copy
 from tfnlp.hub import GPTPreprocessorModule, TextGenerator
 from tfnlp.hub.modules.text_generation import sampling
@@ -262,7 +262,7 @@ class _Windows(Preparation):
     vocabulary = BYTE_PAIRS
 
     def __init__(self, family: GPT, settings: GPTSettings, before: Pretrained | None) -> None:
-        check_pack(settings)
+        check_prepared(settings)
         self.family, self.settings, self.before = family, settings, before
         sizes = self._sizes()
         if settings.examples:
@@ -304,17 +304,20 @@ class _Windows(Preparation):
         settings = self.settings
         train_documents, valid_documents = documents(settings, paragraphs=True)
         if self.before is not None:
-            self.tokens = BYTE_PAIRS.tokens(self.before.tokenizer)
+            self.tokenizer = BYTE_PAIRS.begun(self.before.tokenizer, settings)
         else:
-            self.tokens = tokens_of(
+            learnt = tokens_of(
                 settings, BYTE_PAIRS, train_documents, lambda: _texts(train_documents)
             )
-        self.tokenizer = BYTE_PAIRS.tokenizer(self.tokens)
+            tokens = BYTE_PAIRS.marked(learnt, settings.marks)
+            self.tokenizer = BYTE_PAIRS.tokenizer(tokens, **BYTE_PAIRS.settings(settings))
+        self.tokens, marks = BYTE_PAIRS.facts(self.tokenizer, ())
+        self.files = {MARKS: self.tokenizer.marks} if marks else {}
 
         def tokenized(documents: Any) -> TokenText:
             return tokenized_once(
                 documents,
-                ["byte pairs", self.tokens],
+                ["byte pairs", self.tokens, *marks.values()],
                 lambda folder: read_token_text(documents, self.tokenizer, folder),
                 lambda folder: TokenText(**read_arrays(folder)),
             )

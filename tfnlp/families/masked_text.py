@@ -24,7 +24,7 @@ from tfnlp.data.shards.windows import MaskedWindowRecipe
 from tfnlp.families.preparation import (
     ExampleRecipe,
     Preparation,
-    check_pack,
+    check_prepared,
     check_same_vocabulary,
     documents,
     sentences,
@@ -33,6 +33,7 @@ from tfnlp.families.preparation import (
     training_documents,
 )
 from tfnlp.families.sizes import check_length, transformer_sizes
+from tfnlp.families.vocabularies import MARKS
 from tfnlp.files import local_copy
 from tfnlp.settings.encoders import EncoderSettings
 
@@ -81,7 +82,7 @@ class MaskedText(Preparation):
     def __init__(
         self, family: Encoder, settings: EncoderSettings, before: Pretrained | None
     ) -> None:
-        check_pack(settings)
+        check_prepared(settings)
         self.family, self.settings, self.before = family, settings, before
         self.predictions = settings.max_predictions or masked_positions(settings.seq_length)
         sizes = family.encoder_sizes(settings, before)
@@ -99,6 +100,7 @@ class MaskedText(Preparation):
         self.unrecorded_arguments = {"packed": True} if settings.pack else {}
         self.heads = family.heads(settings, before, self.batches)
         self.tokens, self.text = family.subwords.facts(tokenizer, names)
+        self.files = {MARKS: tokenizer.marks} if tokenizer.marks else {}
         self.training = {"max_predictions": self.predictions}
         self.first = before is not None
 
@@ -108,9 +110,9 @@ class MaskedText(Preparation):
         train_documents, valid_documents = documents(settings)
         tokenizer_settings = subwords.settings(settings)
         if self.before is not None:
-            tokenizer = self.before.tokenizer
+            tokenizer = subwords.begun(self.before.tokenizer, settings)
         else:
-            tokens = tokens_of(settings, subwords, train_documents)
+            tokens = subwords.marked(tokens_of(settings, subwords, train_documents), settings.marks)
             tokenizer = subwords.maker(tokens, tokenizer_settings)()
         tokens, facts = subwords.facts(tokenizer, tokenizer_settings)
 

@@ -252,7 +252,9 @@ def check_same_vocabulary(settings: Any, ours: Any, theirs: Any) -> None:
         )
 
 
-def check_pack(settings: Any) -> None:
-    """Check that rows can be packed."""
+def check_prepared(settings: Any) -> None:
+    """Check that nothing is asked of prepared examples that only a text can give."""
     if settings.pack and settings.examples is not None:
         raise ValueError("`pack` needs `text`: the rows of `examples` are prepared, and other ones")
+    if settings.marks and settings.examples is not None:
+        raise ValueError("`marks` needs `text`: `examples` are prepared, with all marks as text")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import abc
 import functools
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -30,6 +31,8 @@ from tfnlp.text.lines import read_lines, shown
 
 # Files and folders of pieces of words in a run.
 PIECES = ("vocab.txt", "vocab", "spiece.model")
+MARKS = "marks.txt"  # the tokens beside them that are read where a text has them written
+_UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|<\|unused ?\d+\|>|madeupword\d+")
 
 
 class Vocabulary(abc.ABC):
@@ -153,7 +156,46 @@ class Subwords(Vocabulary):
 
     def settings(self, settings: Any) -> dict[str, Any]:
         """Return the settings of a run's tokenizer, which are attributes of it."""
+        found = self._casing(settings)
+        marks = getattr(settings, "marks", None)  # prepared examples have none
+        return {**found, "marks": marks} if marks else found
+
+    def _casing(self, settings: Any) -> dict[str, Any]:
         return {"lowercase": not settings.cased} if self.cased else {}
+
+    def marked(self, tokens: Any, marks: Collection[str], grows: bool = True) -> Any:
+        """Return tokens with those of `marks` that are missing.
+
+        They take the places of unused tokens, then, if the vocabulary grows, those at its end.
+        """
+        found = self.names(tokens)
+        places = [i for i, t in enumerate(found) if t and _UNUSED.fullmatch(t)]
+        unused = (i for i in places if found[i] not in marks)
+        for mark in dict.fromkeys(marks):
+            if mark in found:
+                continue
+            place = next(unused, len(found))
+            if place == len(found) and not grows:
+                raise ValueError(f"`marks` {mark}: the vocabulary has no unused token left for it")
+            found[place : place + 1] = [mark]
+        return self.renamed(tokens, found)
+
+    def names(self, tokens: Any) -> list[str | None]:
+        """Return the names of tokens in the order of their ids."""
+        return list(tokens)
+
+    def renamed(self, tokens: Any, names: list[str | None]) -> Any:
+        """Return tokens with other names."""
+        return names
+
+    def begun(self, tokenizer: Any, settings: Any) -> Any:
+        """Return the tokenizer of a model to go on from, with the marks of a run."""
+        if not settings.marks:
+            return tokenizer
+        marks = list(dict.fromkeys([*tokenizer.marks, *settings.marks]))
+        tokens = self.marked(self.tokens(tokenizer), marks, grows=False)
+        names = {"lowercase": tokenizer.lowercase} if self.cased else {}
+        return self.tokenizer(tokens, **names, marks=marks)
 
     def maker(self, tokens: Any, settings: dict[str, Any]) -> Callable[[], Any]:
         """Return a function that makes the tokenizer and can be pickled."""
@@ -162,25 +204,31 @@ class Subwords(Vocabulary):
     def learn(self, texts: Iterable[str], settings: Any) -> Any:
         """Return `settings.vocab_size` tokens."""
         print(f"building a vocabulary of {settings.vocab_size} tokens", file=sys.stderr)
-        return self.train(texts, settings.vocab_size, **self.settings(settings))
+        return self.train(texts, settings.vocab_size, **self._casing(settings))
 
     def decides(self, settings: Any) -> list[Any]:
         """Return the size and the tokenizer's settings."""
-        return [self.kind, settings.vocab_size, *self.settings(settings).values()]
+        return [self.kind, settings.vocab_size, *self._casing(settings).values()]
 
     def keep(self, tokenizer: Any, folder: str) -> None:
         """Write the tokens of a tokenizer into a run's folder."""
         path = os.path.join(folder, self.name)
         if not os.path.isdir(path):
             self.write(path, self.tokens(tokenizer))
+        if tokenizer.marks:
+            write_lines(os.path.join(folder, MARKS), tokenizer.marks)
 
     def restore(self, folder: str, lowercase: bool | None) -> Any:
         """Return the tokenizer of a run's folder."""
-        settings = {"lowercase": lowercase is not False} if self.cased else {}
+        settings: dict[str, Any] = {"lowercase": lowercase is not False} if self.cased else {}
+        path = os.path.join(folder, MARKS)
+        if os.path.exists(path):
+            settings["marks"] = read_lines(path, "list of marks")
         return self.tokenizer(self.read(os.path.join(folder, self.name)), **settings)
 
     def facts(self, tokenizer: Any, names: Iterable[str]) -> tuple[Any, dict[str, Any]]:
         """Return the tokens and the settings `names` of a tokenizer, to compare with others."""
+        names = dict.fromkeys([*names, *(["marks"] if tokenizer.marks else [])])
         return self.tokens(tokenizer), {name: getattr(tokenizer, name) for name in names}
 
 
@@ -228,6 +276,14 @@ class BytePairs(Subwords):
     def tokens(self, tokenizer: Any) -> tuple[Any, Any]:
         """Return tokens and merges of a tokenizer."""
         return tokenizer.vocabulary, tokenizer.merges
+
+    def names(self, tokens: tuple[Any, Any]) -> list[str | None]:
+        """Return the tokens without the merges."""
+        return list(tokens[0])
+
+    def renamed(self, tokens: tuple[Any, Any], names: list[str | None]) -> tuple[Any, Any]:
+        """Return other tokens with the merges."""
+        return names, tokens[1]
 
     def learn(self, texts: Iterable[str], settings: Any) -> tuple[Any, Any]:
         """Return tokens and merges of the kind `settings.bpe`."""

@@ -27,7 +27,7 @@ from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
 from tfnlp.families.sentences import pooled_of, vectors_of_texts
 from tfnlp.families.sizes import width
-from tfnlp.families.vocabularies import PIECES
+from tfnlp.families.vocabularies import MARKS, PIECES
 from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
 from tfnlp.runs import task_folder
 from tfnlp.runs.backbone import load_backbone
@@ -125,11 +125,11 @@ class SentenceTrainingRuns:
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
             )
         write_config(folder, self._run_config(settings, arguments, seed))
-        results = ended_before(folder, PIECES)
+        results = ended_before(folder, [*PIECES, MARKS])
         if results is not None:
             return results
         self.backbone.family.keep_vocabulary(self.backbone.tokenizer, folder)
-        record_files(folder, PIECES)
+        record_files(folder, [*PIECES, MARKS])
         return self._fit(folder, task, self._pretrained(encoder, arguments), settings, seed)
 
     def _fit(

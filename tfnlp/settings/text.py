@@ -60,6 +60,12 @@ class SubwordTextSettings(TextSettings):
 
     text: Any = option(None, TEXT_HELP, flag="--input", metavar="FILE", group="text")
     vocab_size: int = option(8000, "size of the vocabulary if it is built", group="text")
+    marks: list[str] = option(
+        [],
+        "tokens that are read where a text has them written, such as [SEP]; new ones are added, in "
+        "the places of [unused1] and on where there are such (default: all is text)",
+        metavar="TOKEN", group="text", record="training",
+    )  # fmt: skip
     seq_length: int | None = option(
         128, "tokens a training sequence", group="text", record="training"
     )

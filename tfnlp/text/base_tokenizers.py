@@ -5,7 +5,8 @@ SentencePiece; `BytePairTokenizer` of those of GPT, GPT-2 and RoBERTa.
 """
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ PIECES = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
 DENSE = tf.TensorSpec([None, None], tf.int32)
 _WORDS = tf.RaggedTensorSpec([None, None, None], tf.int32, ragged_rank=2)
 END_OF_TEXT = "<|endoftext|>"
+_APART = "\ufdd0\ufdd1"  # noncharacters, which no text has
 _ABSENT = "\ufffd"  # stands for ids without a token
 
 Vocabulary = str | os.PathLike | tuple[Sequence[str | None], Sequence[tuple[str, str]]]
@@ -30,8 +32,57 @@ class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
     """Base of the tokenizers.
 
     A subclass defines `_encode` and `detokenize`, sets `_token_table`, strings `[V]`, and calls
-    `_trace`.
+    `_set_marks` and `_trace`.
+
+    Attributes:
+        marks: tokens that are read as such where a text has them written; all others are text.
     """
+
+    mask_token = None
+
+    def _set_marks(self, marks: Sequence[str], tokens: Sequence[str | None]) -> None:
+        """Set `marks`, which are some of the tokens."""
+        missing = [mark for mark in marks if not mark or mark not in tokens]
+        if missing:
+            raise ValueError(f"`marks` {missing[0]}: no token of the vocabulary is so called")
+        # A list would be tracked, and wrapped, element by element.
+        self._marks = lambda: list(marks)
+        ids = {mark: tokens.index(mark) for mark in sorted(marks, key=len, reverse=True)}
+        self._mark_ids = lambda: ids
+
+    @property
+    def marks(self) -> list[str]:
+        """The tokens that are read where a text has them written."""
+        return self._marks()
+
+    def _read(
+        self, strings: tf.Tensor, encode: Callable[[tf.Tensor], tf.RaggedTensor]
+    ) -> tf.RaggedTensor:
+        """Return what `encode` makes of strings `[B]`, with the ids of the marks in them.
+
+        The spaces before a mask go with it, where tokens hold spaces.
+        """
+        marks = self._mark_ids()
+        if not marks:
+            return encode(strings)
+        spaces = r"\s*" if self.keeps_spaces else ""
+        others = "|".join(re.escape(m) for m in marks if m != self.mask_token)
+        masks = [rf"{spaces}({re.escape(m)})" for m in marks if m == self.mask_token]
+        pattern = "|".join([*masks, f"({others})"] if others else masks)
+        groups = "".join(rf"\{n}" for n in range(1, len(masks) + bool(others) + 1))
+        apart = tf.strings.regex_replace(strings, pattern, _APART + groups + _APART)
+        parts = tf.strings.split(apart, _APART)  # [B, (parts)]
+        same = parts.values[:, None] == tf.constant(list(marks))  # [P, M]
+        is_mark = tf.reduce_any(same, 1)
+        which = tf.boolean_mask(tf.argmax(tf.cast(same, tf.int32), 1), is_mark)
+        ids = tf.gather(tf.constant(list(marks.values()), tf.int32), which)
+        encoded = encode(tf.where(is_mark, "", parts.values))  # [P, (tokens)] or words of them
+        if encoded.ragged_rank == 2:  # each mark is a word
+            ids = tf.RaggedTensor.from_row_lengths(ids, tf.ones_like(which))
+        own = tf.RaggedTensor.from_row_lengths(ids, tf.cast(is_mark, tf.int64))
+        both = tf.concat([own, encoded], 1)
+        splits = tf.gather(both.row_splits, parts.row_splits)
+        return tf.RaggedTensor.from_row_splits(both.values, splits, validate=False)
 
     def _trace(self, *ids: tf.TypeSpec) -> None:
         """Trace the methods, those that take ids for each of these specs.
@@ -51,7 +102,7 @@ class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
     @tf.function(input_signature=[STRINGS], autograph=False)
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
-        return self._encode(strings)
+        return self._read(strings, self._encode)
 
     @tf.function(autograph=False)
     def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
@@ -93,7 +144,7 @@ class PieceTokenizer(GraphTokenizer):
     @tf.function(input_signature=[STRINGS], autograph=False)
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (pieces)]`."""
-        pieces = self._encode(strings)
+        pieces = self._read(strings, self._encode)
         ids, splits = pieces.values, pieces.row_splits  # [N], [B + 1]
         size = tf.size(ids, tf.int64)
         begins = tf.scatter_nd(splits[:, None], tf.ones_like(splits), [size + 1])[:-1]
@@ -138,7 +189,7 @@ class BytePairTokenizer(GraphTokenizer):
     word_style: ClassVar[str]
     keeps_spaces: ClassVar[bool]
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, marks: Sequence[str] = ()) -> None:
         super().__init__()
         if isinstance(vocabulary, str | os.PathLike):
             tokens, merges = read_bpe(vocabulary)
@@ -150,6 +201,7 @@ class BytePairTokenizer(GraphTokenizer):
         ends = (tokens.index(end) for end in (END_OF_TEXT, "\n</w>") if end in tokens)
         self.end_id = next(ends, None)
         ends = self._special_ids(tokens)
+        self._set_marks(marks, tokens)
         # On the host, where strings are and where tf.data runs.
         with tf.init_scope(), tf.device("CPU:0"):
             self._token_table = tf.constant([_ABSENT if t is None else t for t in tokens])  # [V]

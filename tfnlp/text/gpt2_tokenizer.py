@@ -1,5 +1,7 @@
 """The byte-level tokenizers of GPT-2 and RoBERTa as a part of the TensorFlow graph."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from tfnlp.text.base_tokenizers import END_OF_TEXT, STRINGS, BytePairTokenizer, Vocabulary, separate
@@ -22,7 +24,8 @@ class GPT2Tokenizer(BytePairTokenizer):
     (`tfnlp.text.byte_pairs`). Nothing is lost: for any bytes,
     `detokenize(tokenize(x)) == x`. Bytes that are not UTF-8 count as marks, each a character:
     `"a\xff!"` is the words `a` and `\xff!`, just as `encoder.py` cuts `x.decode("utf-8",
-    "surrogateescape")`. `<|endoftext|>` written in a text is plain text.
+    "surrogateescape")`. `<|endoftext|>` written in a text is plain text, unless it is one of
+    `marks`.
 
     Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the two
     files travel as assets; core TensorFlow alone can load it.
@@ -32,6 +35,7 @@ class GPT2Tokenizer(BytePairTokenizer):
             merges)`. In a part of a vocabulary, tokens may be None or missing: a text that needs
             one of these raises `tf.errors.InvalidArgumentError`, as `encoder.py` raises a KeyError,
             and their ids become U+FFFD in `detokenize`.
+        marks: tokens that are read as such where the text has them written.
 
     Attributes:
         kind: "gpt2".
@@ -95,8 +99,8 @@ class RobertaTokenizer(GPT2Tokenizer):
     """Tokenizer of RoBERTa: strings to ids and back.
 
     The tokens of a text are those of `GPT2Tokenizer`; the vocabulary also has `<s>`, `<pad>`,
-    `</s>`, `<unk>` and `<mask>`, under any ids. Written in a text they are plain text (Hugging
-    Face's tokenizer reads them as special tokens). No space is put before a text.
+    `</s>`, `<unk>` and `<mask>`, under any ids. Written in a text they are plain text, but for
+    `marks` (Hugging Face's tokenizer reads all as special tokens). No space is put before a text.
 
     Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the two
     files travel as assets; core TensorFlow alone can load it.
@@ -121,8 +125,8 @@ class RobertaTokenizer(GPT2Tokenizer):
 
     mask_token, separators = MASK, 2
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
+    def __init__(self, vocabulary: Vocabulary, marks: Sequence[str] = ()) -> None:
+        super().__init__(vocabulary, marks)
         self.tokenize_words.get_concrete_function()
 
     def _special_ids(self, tokens: Tokens) -> list[int]:
@@ -151,6 +155,9 @@ class RobertaTokenizer(GPT2Tokenizer):
     @tf.function(input_signature=[STRINGS], autograph=False)
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (tokens)]`."""
+        return self._read(strings, self._encode_words)
+
+    def _encode_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         data, starts, ends, row_splits = gpt2_words(strings)
         ids = self._pairs.encode(data, starts, ends)  # [W, (tokens)]
         real = ends > starts  # an empty word ends each string

@@ -17,11 +17,11 @@ END_OF_WORD = "</w>"
 UNKNOWN_TOKEN = "<unk>"
 
 
-def gpt_tokenizer(vocabulary: Vocabulary) -> BytePairTokenizer:
+def gpt_tokenizer(vocabulary: Vocabulary, marks: Sequence[str] = ()) -> BytePairTokenizer:
     """Return the tokenizer of a vocabulary: GPT's if its tokens end in `</w>`, else GPT-2's.
 
     Args:
-        vocabulary: folder or pair, as `GPTTokenizer` and `GPT2Tokenizer` take it.
+        vocabulary, marks: as `GPTTokenizer` and `GPT2Tokenizer` take them.
 
     Raises:
         ValueError, FileNotFoundError: as those do.
@@ -33,9 +33,9 @@ def gpt_tokenizer(vocabulary: Vocabulary) -> BytePairTokenizer:
     else:
         vocabulary = check_bpe(*vocabulary)
     if not any(token is not None and token.endswith(END_OF_WORD) for token in vocabulary[0]):
-        return GPT2Tokenizer(vocabulary)
+        return GPT2Tokenizer(vocabulary, marks)
     _check_unknown(vocabulary[0], source)
-    return GPTTokenizer(vocabulary)
+    return GPTTokenizer(vocabulary, marks)
 
 
 def _check_unknown(tokens: Sequence[str | None], source: str) -> None:

@@ -5,7 +5,7 @@ import io
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sentencepiece
@@ -60,7 +60,12 @@ class SentencePieceTokenizer(PieceTokenizer):
 
     mask_token, separators, word_style, keeps_spaces = "[MASK]", 1, "bert", False
 
-    def __init__(self, model: str | os.PathLike | bytes, lowercase: bool = True) -> None:
+    def __init__(
+        self,
+        model: str | os.PathLike | bytes,
+        lowercase: bool = True,
+        marks: Sequence[str] = (),
+    ) -> None:
         super().__init__()
         self.model, pieces = read_pieces(model)
         self.lowercase = bool(lowercase)
@@ -76,6 +81,7 @@ class SentencePieceTokenizer(PieceTokenizer):
             "" if i in silent else piece.replace(_SPACE, " ") for i, piece in enumerate(pieces)
         ]
         texts[self.mask_id] = f" {self.mask_token}"
+        self._set_marks(marks, pieces)
         self._set_pieces(pieces, texts, continues)
         (self.vocabulary_asset,) = make_assets([MODEL_FILE], self.write)
 

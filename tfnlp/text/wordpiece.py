@@ -233,7 +233,8 @@ class WordPieceTokenizer(PieceTokenizer):
     Text is cleaned and split (`tfnlp.text.wordpiece` says how, and which characters newer than
     Unicode 13 can differ); each word is cut from the left into the longest pieces in the
     vocabulary, those after the first prefixed with `##`. A word that cannot be cut so, or of more
-    than 200 characters, becomes one [UNK]. Special tokens written in the text are plain text.
+    than 200 characters, becomes one [UNK]. Special tokens written in the text are plain text, but
+    for `marks`.
 
     Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the
     vocabulary travels as an asset; loading one needs `import tensorflow_text`.
@@ -241,6 +242,7 @@ class WordPieceTokenizer(PieceTokenizer):
     Args:
         vocabulary: path of a vocabulary file (one token per line), or the list of tokens.
         lowercase: lower-case and strip accents, for the uncased models.
+        marks: tokens that are read as such where the text has them written.
 
     Attributes:
         vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id: Python ints.
@@ -260,7 +262,10 @@ class WordPieceTokenizer(PieceTokenizer):
     mask_token, separators, word_style, keeps_spaces = MASK, 1, "bert", False
 
     def __init__(
-        self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True
+        self,
+        vocabulary: str | os.PathLike | Sequence[str],
+        lowercase: bool = True,
+        marks: Sequence[str] = (),
     ) -> None:
         super().__init__()
         source = "vocabulary"
@@ -280,6 +285,7 @@ class WordPieceTokenizer(PieceTokenizer):
             raise ValueError(
                 f"{source} makes no tokenizer ({error}); it needs tokens besides the special ones"
             ) from error
+        self._set_marks(marks, tokens)
         self._set_pieces(tokens, list(map(_as_text, tokens)), list(map(_continues, tokens)))
         (self.vocabulary_asset,) = make_assets([VOCABULARY_FILE], self.write)
 

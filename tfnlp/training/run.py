@@ -49,7 +49,7 @@ def delete_run(directory: Path) -> None:
         for name in ("checkpoints", "logs", "vocab"):
             if tf.io.gfile.exists(_join(directory, name)):
                 tf.io.gfile.rmtree(_join(directory, name))
-        for name in ("vocab.txt", "counts.txt", "curve.png", CONFIG):
+        for name in ("vocab.txt", "marks.txt", "counts.txt", "curve.png", CONFIG):
             if tf.io.gfile.exists(_join(directory, name)):
                 tf.io.gfile.remove(_join(directory, name))
 

@@ -98,7 +98,8 @@ def write_task_tokens(
         if set(ends) & set(tokens):
             raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
         tokens += ends
-    write_gpt_json(folder, tokens, tokenizer.merges, tokenizer.keeps_spaces, ends)
+    marks = tokenizer.marks
+    write_gpt_json(folder, tokens, tokenizer.merges, tokenizer.keeps_spaces, ends, marks)
     special = {} if ends is None else {"pad_token": ends[1]}
     # The class that takes all from tokenizer.json.
     write_config(folder, "PreTrainedTokenizerFast", max_length, special)
@@ -110,11 +111,12 @@ def write_gpt_json(
     merges: Sequence[tuple[str, str]],
     of_bytes: bool,
     ends: tuple[str, str, str] | None = None,
+    marks: Sequence[str] = (),
 ) -> None:
     """Write the `tokenizer.json` of a GPT or a GPT-2; none of a part of a vocabulary.
 
     `of_bytes` says whether its symbols are bytes, as GPT-2's; `ends` are tokens before, between and
-    after texts.
+    after texts, `marks` those that texts have written.
     """
     if any(token is None for token in tokens):
         return
@@ -131,7 +133,7 @@ def write_gpt_json(
         )
     # Bytes are never unknown: there "<unk>" is a token like others.
     special = [token for token in ([] if of_bytes else [_UNKNOWN]) + [_END] if token in ids]
-    tokenizer.add_special_tokens([*special, *(ends or ())])
+    tokenizer.add_special_tokens([*dict.fromkeys([*special, *marks, *(ends or ())])])
     tokenizer.save(os.path.join(folder, NAME))
 
 
@@ -167,7 +169,7 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
         before, after = ((special[name], ids[special[name]]) for name in ("cls_token", "sep_token"))
         made = _bytes(ids, tokenizer.merges)
         made.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
-        in_order = sorted(set(special.values()), key=tokens.index)
+        in_order = sorted({*special.values(), *tokenizer.marks}, key=tokens.index)
         made.add_special_tokens(
             [AddedToken(token, lstrip=token == mask, normalized=False) for token in in_order]
         )

@@ -125,11 +125,11 @@ def write_wordpiece(folder: str, tokenizer: Any, max_length: int) -> None:
     """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`."""
     tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
     write_text(os.path.join(folder, _VOCABULARY), "".join(f"{token}\n" for token in tokens))
-    _write_json(folder, tokens, lowercase)
+    _write_json(folder, tokens, lowercase, getattr(tokenizer, "marks", []))
     write_config(folder, "BertTokenizer", max_length, {"do_lower_case": lowercase})
 
 
-def _write_json(folder: str, tokens: list[str], lowercase: bool) -> None:
+def _write_json(folder: str, tokens: list[str], lowercase: bool, marks: list[str]) -> None:
     """Write the `tokenizer.json` of a BERT; none if the vocabulary lacks a special token."""
     ids = {token: i for i, token in enumerate(tokens)}
     if any(token not in ids for token in SPECIAL_TOKENS) or len(ids) != len(tokens):
@@ -144,7 +144,7 @@ def _write_json(folder: str, tokens: list[str], lowercase: bool) -> None:
         pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
         special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
     )
-    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.add_special_tokens([*dict.fromkeys([*SPECIAL_TOKENS, *marks])])
     tokenizer.save(os.path.join(folder, NAME))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tfnlp import books
 from tfnlp.data.corpus.sentences import (
+    between_marks,
     checked_documents,
     documents_from_lines,
     documents_from_prose,
@@ -228,7 +229,8 @@ def _read_file(path: str, layout: str, paragraphs: bool, longest: int) -> Iterat
         elif looks_like_sentences(sample):
             layout = "lines"
         lines = itertools.chain(sample, lines)
-    yield from document_finder(layout, paragraphs)(lines, longest)
+    for text in between_marks(lines):
+        yield from document_finder(layout, paragraphs)(text, longest)
 
 
 def document_finder(layout: str, paragraphs: bool) -> Callable[..., Iterator[list[str]]]:
@@ -305,8 +307,15 @@ def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]
             lines = example[text].decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
             raise ValueError(f"{source}: example {number} is not UTF-8 text") from error
-        # An example is one document, even if it has blank lines.
-        document = list(itertools.chain.from_iterable(find_documents(lines)))
+        yield from one_document(lines, find_documents)
+
+
+def one_document(
+    lines: Iterable[str], find_documents: Callable[..., Iterable[list[str]]]
+) -> Iterator[list[str]]:
+    """Yield the document of a text, which may have blank lines; several if marks are in it."""
+    for text in between_marks(lines):
+        document = list(itertools.chain.from_iterable(find_documents(text)))
         if document:
             yield document
 

@@ -1,9 +1,13 @@
 """Texts of files or in memory as a stream of documents, each a list of sentences."""
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 
-from tfnlp.data.corpus.documents import check_layout, document_finder, read_documents
+from tfnlp.data.corpus.documents import (
+    check_layout,
+    document_finder,
+    one_document,
+    read_documents,
+)
 from tfnlp.data.labelled.rows import BadRow
 from tfnlp.data.rows import held, paths_of, rows_of, text_column
 
@@ -22,7 +26,8 @@ def documents_of(
         text: one of
 
             - a path, a glob, `tfds:NAME` or `book:NAME`, or a list of them: see `read_documents`;
-            - a list of texts: each is one document. It holds texts if one of the strings is
+            - a list of texts: each is one document, or several with the mark `<|endoftext|>`
+              between them. It holds texts if one of the strings is
               clearly a text: it has a space or a line break, does not end like the name of a file
               (`.txt`), and no file of that name exists. So a list of words, or of texts that all
               end like names of files, is a list of paths: pass such texts as `{"text": [...]}`;
@@ -66,16 +71,20 @@ def _documents(
         if isinstance(row, dict):
             chosen = chosen or text_column(row, name, column)
             row = row.get(chosen)
-        if isinstance(row, str):  # one document, even if it has blank lines
-            document = list(itertools.chain.from_iterable(find_documents(row.splitlines())))
+        if isinstance(row, str):
+            documents = one_document(row.splitlines(), find_documents)
         elif isinstance(row, list) and all(isinstance(sentence, str) for sentence in row):
-            document = [" ".join(sentence.split()) for sentence in row]
-            document = [sentence for sentence in document if sentence]
+            documents = one_document(row, _as_they_are)
         else:
             expected = f"expected a text or a list of sentences; got {row!r:.60}"
             raise ValueError(f"{name}, {where}: {row if isinstance(row, BadRow) else expected}")
-        if document:
+        for document in documents:
             empty = False
             yield document
     if empty:
         raise ValueError(f"no text in {name}; give documents that contain sentences")
+
+
+def _as_they_are(sentences: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the sentences that are not blank, with one space for each run of whitespace."""
+    yield [joined for sentence in sentences if (joined := " ".join(sentence.split()))]

@@ -12,6 +12,8 @@ Three layouts of plain text are known:
   rule-based segmenter, finds the sentences. Headings in the style of WikiText are left out, as BERT
   left out headers (Devlin et al. 2018, section 3.1). A top-level heading (`= Title =`) starts a new
   document; after the first one, blank lines do not end documents any more.
+
+In each of them the mark `<|endoftext|>` ends a document, wherever it stands.
 """
 
 import itertools
@@ -20,6 +22,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import sentencex
+
+from tfnlp.text.base_tokenizers import END_OF_TEXT
 
 # Sentence-final punctuation, then at most closing quotes and brackets.
 _FINAL = re.compile(r"""[.!?…。！？]["'”’»)\]}*_]*$""")
@@ -33,6 +37,21 @@ _STRING = (
     "{} a string, but a document is a list of sentences: pass [[sentence, ...], ...], or "
     "tfnlp.data.documents_of(texts), which splits texts into sentences"
 )
+
+
+def between_marks(lines: Iterable[str]) -> Iterator[Iterator[str]]:
+    """Yield the lines of each text between two marks; each must be read before the next one."""
+    parts = (part for line in lines for part in _between(line))
+    groups = itertools.groupby(parts, key=lambda part: part is None)
+    return (text for is_mark, text in groups if not is_mark)
+
+
+def _between(line: str) -> Iterator[str | None]:
+    """Yield the parts of a line, None for each mark between them."""
+    for number, part in enumerate(line.split(END_OF_TEXT)):
+        if number:
+            yield None
+        yield part
 
 
 class Continued(list):
