@@ -69,8 +69,8 @@ VALUES = {
     "size": "mini", "max_positions": 40, "initializer_range": 0.5, "num_heads": 4,
     "hidden_size": 16, "samples": 7, "max_predictions": 1, "attention": "dot",
     "dev": "{dev}", "unlabelled": "{dev}", "text_columns": ["other"], "label": "gold",
-    "label_columns": ["a", "b"], "separator": ";", "limit": 8, "folds": 2, "seeds": [7],
-    "search": 1, "metric": "nonsense", "features": "last", "freeze": 1, "lora": 2,
+    "label_columns": ["a", "b"], "separator": ";", "limit": 8, "dev_limit": 2, "folds": 2,
+    "seeds": [7], "search": 1, "metric": "nonsense", "features": "last", "freeze": 1, "lora": 2,
     "lora_matrices": ["key"], "train_weights": "bias", "class_weights": "balanced",
     "sizes": [4], "objective": "simcse", "max_answer": 1, "max_question": 4, "stride": 3,
     "batch_tokens": 64, "max_length": 12, "average": 1, "pooling": "cls",
@@ -94,6 +94,7 @@ WITH = {
     "patience": {"steps": 8, "evaluate_every": 1, "learning_rate": 9.0},
     "epochs": {"steps": None},
     "skip_bad_rows": {"train": "{bad}"},
+    "dev_limit": {"dev": "{dev}"},
 }
 # They do something in some runs alone: only together with the settings above.
 SELDOM = {"patience", "skip_bad_rows", "epochs", "average"}

@@ -18,6 +18,7 @@ from tfnlp.keras_registration import register_layers
 
 if TYPE_CHECKING:
     from tfnlp.runs.front_door import (
+        check,
         embed,
         export,
         finetune,
@@ -36,6 +37,7 @@ _PACKAGES = (
 
 __all__ = [
     "__version__",
+    "check",
     "embed",
     "export",
     "finetune",

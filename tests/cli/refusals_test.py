@@ -9,6 +9,7 @@ import pytest
 from tests.cli.command import error, tfnlp, write_texts
 from tests.cli.toy_tasks import backbone
 from tfnlp.checkpoints import write_word_vectors
+from tfnlp.settings.tables import TASKS
 from tfnlp.text import WordVectors
 
 TOY = "--num-layers 1 --batch-size 8 --steps 4 --input train.txt --output out --layout lines"
@@ -59,6 +60,14 @@ REFUSED = {
         "--model damaged": "damaged/config.json is not a JSON file",
         "--model pair/encoder": "pair/encoder is one of the modules in {folder}/pair",
         "--batch-size 4000000000": "--batch-size 4,000,000,000 needs",
+    },
+    **{
+        f"finetune {task} --model {{bert}} --train nope --output out": {"": "no such file: nope"}
+        for task in TASKS
+    },
+    "finetune classify --model {bert} --train rows.tsv --output out": {
+        "--dev nope": "no such file: nope",
+        "--dev-limit 2": "--dev-limit is for a run with --dev",
     },
     # Export.
     "export --model {bert} --output out": {

@@ -23,6 +23,8 @@ BITS = "id,text,y,x,votes\n7,a b,1,1,3\n8,c,0,0,0\n9,d,1,0,1\n"
         ("a.csv", 'text,labels\na b,"y,x"\nc,\nd,y\n', {"separator": ","}),
         ("a.csv", BITS, {"label_columns": ["y", "x"]}),
         ("a.txt", "__label__y __label__x a b\nc\n__label__y d\n", {}),
+        ("a.txt", "a b __label__x __label__y\nc\n d\t__label__y\n", {}),
+        ("a.txt", "__label__x a __label__y b\nc\n__label__y\td\n", {}),
     ],
 )  # fmt: skip
 def test_files_of_each_format(tmp_path, name, text, found):

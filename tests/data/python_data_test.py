@@ -108,10 +108,10 @@ SQUAD = {
 @pytest.mark.parametrize(
     "task, data, expected",
     [
-        ("classify", [("a", "b", 1)], [TaskExample(("a", "b"), "1")]),
+        ("classify", [("a", "b", 1)], [TaskExample(("a", "b"), 1)]),
         ("classify", [["a ", " no"]], [TaskExample(("a",), "no")]),
         ("classify", {"premise": ["a"], "hypothesis": ["b"], "label": np.array([1])},
-         [TaskExample(("a", "b"), "1")]),
+         [TaskExample(("a", "b"), 1)]),
         ("similarity", [("a", "b", np.float32(2.5))], [TaskExample(("a", "b"), 2.5)]),
         ("similarity", {"sentence1": ["a"], "sentence2": ["b"], "score": ["2.5"]},
          [TaskExample(("a", "b"), 2.5)]),
@@ -141,7 +141,7 @@ def test_rows_of_each_task(task, data, expected):
     [
         ("classify", ["a.tsv", "b"], [TaskExample(("a.tsv",), None), TaskExample(("b",), None)]),
         ("classify", [("a", "b")], [TaskExample(("a", "b"), None)]),
-        ("classify", [("a", 1)], [TaskExample(("a",), "1")]),
+        ("classify", [("a", 1)], [TaskExample(("a",), 1)]),
         ("classify", {"text": ["a"]}, [TaskExample(("a",), None)]),
         ("similarity", [("a", "b", None)], [TaskExample(("a", "b"), None)]),
         ("choose", [("a", ["b", "c"])], [TaskExample(("a",), None, ("b", "c"))]),

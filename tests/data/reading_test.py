@@ -63,6 +63,22 @@ def test_lines_of_label_and_text(tmp_path):
     assert Classify.read(path, label=0, labelled=False).examples == want
 
 
+@pytest.mark.parametrize(
+    "lines", ["__label__x a b\n__label__y c\n", "a b __label__x\n\nc\t__label__y\n"]
+)
+def test_lines_for_fasttext(tmp_path, lines):
+    path = write(tmp_path, lines, "a.txt")
+    want = [TaskExample(("a b",), "x"), TaskExample(("c",), "y")]
+    assert Classify.read(path).examples == want
+    assert Classify.read(path, labelled=False).examples == want
+    path = write(tmp_path, lines + "__label__x __label__y d\ne\n", "b.txt")
+    data = Classify.read(path, skip=True)
+    assert data.examples == want
+    assert ["has 2 labels" in data.skipped[0], "has 0 labels" in data.skipped[1]] == [True, True]
+    texts = [e.segments for e in Classify.read(path, labelled=False).examples]
+    assert texts == [("a b",), ("c",), ("d",), ("e",)]
+
+
 def test_scores(tmp_path):
     path = write(tmp_path, "s\t5.000\tA\tB\ns\t0\tC\tD\tmore\tmore\n", "a.txt")
     want = [TaskExample(("A", "B"), 5.0), TaskExample(("C", "D"), 0.0)]

@@ -17,6 +17,7 @@ from absl.flags import argparse_flags
 
 from tfnlp import __version__
 from tfnlp.cli import (
+    check,
     embed,
     evaluate,
     examples,
@@ -42,6 +43,7 @@ COMMANDS = {
     "vocab": vocab,
     "examples": examples,
     "pretrain": pretrain,
+    "check": check,
     "finetune": finetune,
     "embed": embed,
     "evaluate": evaluate,

@@ -98,6 +98,8 @@ def _add_option(group: Any, field: dataclasses.Field, hint: Any, required: bool)
     else:
         if many or files:
             more["nargs"] = "*" if metadata["positional"] and not is_required(field) else "+"
+        elif metadata["positional"] and not is_required(field):
+            more["nargs"] = "?"
         more["type"] = FileName if files else kind if kind in (int, float) else str
         if metadata["choices"]:
             more["choices"] = list(metadata["choices"])

@@ -102,7 +102,7 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
         source = "texts" if config.text else "standard input"
     task = loaded.task_model.task
     predictions = loaded.predictions(examples, config.batch_size, source)
-    lines = (json.dumps(p, ensure_ascii=False) for p in predictions)
+    lines = (json.dumps(task.returned(p), ensure_ascii=False) for p in predictions)
     if config.output:
         write_lines(config.output, lines)
         print(f"{len(examples):,} predictions: {config.output}")

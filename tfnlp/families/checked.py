@@ -17,6 +17,7 @@ from tfnlp.layers.sentence_pooling import POOLINGS
 from tfnlp.models import shapes
 from tfnlp.settings.options import element_type
 from tfnlp.settings.training import MOST_LAYERS
+from tfnlp.tasks.texts import LABEL_TYPES
 from tfnlp.text.lines import shown
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
@@ -30,6 +31,7 @@ _NAMED = {
     "pooling": POOLINGS,
     "architecture": ("skipgram", "cbow"),
     "loss": ("negative", "softmax", "hierarchical", "nce"),
+    "label_type": LABEL_TYPES,
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import glob
+import itertools
 import os
 import sys
 import zlib
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.data import RowForm, TaskData
-from tfnlp.tasks import HeadTask
+from tfnlp.tasks import HeadTask, Task
 
 
 def read_data(
@@ -83,35 +85,80 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
 
 
-def read_parts(form: RowForm, config: Any) -> tuple[list[Any], list[Any], Any]:
+def read_parts(task: type[Task], config: Any) -> tuple[list[Any], list[Any], Any]:
     """Return the examples of a `FinetuneSettings`: those to learn from and those to measure on.
 
     With folds all are in the first part. The third is the config, with the columns that the first
     were read from.
 
-    Without dev examples a share of the others is held out, drawn at random with a fixed seed.
+    Without dev examples a share of the others is held out, see `held_out`.
     """
-    data = read_data(form, config.train, config, "train")
-    train, config = data.examples, config.replace(**data.labels_as)
+    data = read_data(task.form, config.train, config, "train")
+    if data.read_as:
+        say(shown_source(config.train), data.read_as)
+    train, config = data.examples[: config.limit], config.replace(**data.labels_as)
     if config.folds:
-        return train[: config.limit], [], config
+        return train, [], config
     if config.dev is not None:
         config.refuse(["held_out"], "is for a run without `dev`; leave one of them out")
-        return train[: config.limit], read_data(form, config.dev, config, "dev").examples, config
-    train = train[: config.limit]
+        dev = read_data(task.form, config.dev, config, "dev").examples
+        return train, limited(dev, config), config
+    config.refuse(["dev_limit"], "is for a run with `dev`; leave it out, or give `held_out`")
     count = round(config.held_out * len(train))
     if not 0 < count < len(train):
         raise ValueError(
             f"`held_out` {config.held_out} of {len(train)} examples are {count}; give `dev`, or a "
             "share that leaves one or more on either side"
         )
-    order = np.random.Generator(np.random.Philox(key=0)).permutation(len(train))
-    held = set(order[:count].tolist())
+    held = held_out(task, train, count)
+    if not held:
+        raise ValueError(
+            f"`held_out` {config.held_out}: each of {len(train)} examples is the only one of a "
+            "class; give `dev`"
+        )
     return (
         [example for i, example in enumerate(train) if i not in held],
         [example for i, example in enumerate(train) if i in held],
         config,
     )
+
+
+def limited(dev: list[Any], config: Any) -> list[Any]:
+    """Return the dev examples to measure on: with `limit` no more than that, if nothing is said."""
+    limit = config.dev_limit or config.limit
+    if limit is None or limit >= len(dev):
+        return dev
+    first = f"the first {limit:,} of {len(dev):,} examples"
+    say(shown_source(config.dev), f"measured on {first} (dev_limit says how many)")
+    return dev[:limit]
+
+
+def held_out(task: type[Task], examples: Sequence[Any], count: int) -> set[int]:
+    """Return the numbers of examples to measure on, drawn at random with a fixed seed.
+
+    Of each class it is as large a share, but never its last example: then they are fewer.
+    """
+    classes = [set(task.classes_of(example)) for example in examples]
+    left = collections.Counter(itertools.chain.from_iterable(classes))
+    strata, seen = _strata(task, examples), collections.Counter()
+    sizes, places = collections.Counter(strata), {}
+    order = np.random.Generator(np.random.Philox(key=0)).permutation(len(examples)).tolist()
+    for n in order:
+        places[n] = (seen[strata[n]] + 0.5) / sizes[strata[n]]
+        seen[strata[n]] += 1
+    held: set[int] = set()
+    for n in sorted(order, key=places.__getitem__):
+        if len(held) < count and all(left[name] > 1 for name in classes[n]):
+            held.add(n)
+            left.subtract(classes[n])
+    return held
+
+
+def _strata(task: type[Task], examples: Sequence[Any]) -> list[str]:
+    """Return the class of each example; of those with several the rarest, "" of others."""
+    classes = [task.classes_of(example) for example in examples]
+    counts = collections.Counter(itertools.chain.from_iterable(classes))
+    return [min(names, key=lambda name: (counts[name], name), default="") for names in classes]
 
 
 def check_examples(
@@ -152,12 +199,11 @@ def _is_source(path: Any) -> bool:
 def fold_numbers(task: type[HeadTask], examples: Sequence[Any], count: int) -> np.ndarray:
     """Return the fold of each example, int `[N]` from 0 on, drawn at random with a fixed seed.
 
-    Folds have as many examples, and of each class as many, but for one. An example with several
-    labels is of the class of its rarest label.
+    Folds have as many examples, and of each class as many, but for one.
     """
     if len(examples) < count:
         raise ValueError(f"`folds` {count} of {len(examples)} examples; give fewer folds")
-    classes = task.strata(examples)
+    classes = _strata(task, examples)
     order = np.random.Generator(np.random.Philox(key=0)).permutation(len(examples))
     order = sorted(order.tolist(), key=lambda n: classes[n])  # it stays random within a class
     folds = np.empty(len(examples), int)

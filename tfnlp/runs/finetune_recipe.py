@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp import tasks, training
+from tfnlp.data.labelled.examples import class_name
 from tfnlp.families.sizes import (
     FEW_WEIGHTS,
     depth,
@@ -265,7 +266,7 @@ def _pairs(asked: Any) -> dict[str, float]:
         if not all(pairs) or len(pairs) < len(parts):
             raise _wrong(asked)
     elif isinstance(asked, Mapping):
-        pairs = {str(label): weight for label, weight in asked.items()}
+        pairs = {class_name(label): weight for label, weight in asked.items()}
     else:
         raise _wrong(asked)
     try:

@@ -21,6 +21,7 @@ from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
 from tfnlp.runs.backbone import keep_backbone, load_backbone
+from tfnlp.runs.checking import say_read
 from tfnlp.runs.devices import check_batch, check_batch_memory, devices, shown_weights
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_examples import (
@@ -100,7 +101,7 @@ class Finetuning:
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
-        self.train, self.dev, self.read_as = read_parts(kind.form, config)
+        self.train, self.dev, self.read_as = read_parts(kind, config)
         self.every = self.train  # of which folds are held out in turn
         if config.folds:
             self._folds = fold_numbers(kind, self.every, config.folds)
@@ -129,6 +130,10 @@ class Finetuning:
         held_out = f"{shown_source(config.train)}, held out"
         source = held_out if config.dev is None else shown_source(config.dev)
         say_labels(source, self.task, self.dev)
+        reader = self.backbone.family.reader(self.backbone)
+        say_read(
+            kind, shown_source(config.train), self.train, self.dev, reader, self.task.max_length
+        )
         self.metric = metric_of(config, self.task, self.every if config.folds else self.dev)
         if config.metric is None:
             say_unmeasured(source, self.task, [self.metric])
@@ -305,7 +310,7 @@ class Finetuning:
         if kept:
             predictions = model.predict(self.dev, prepared=dev)
             results.update(kept, metrics=model.task.measures(self.dev, predictions))
-        lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
+        lines = [json.dumps(model.task.returned(p), ensure_ascii=False) for p in predictions]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         write_results(folder, results)
         return results

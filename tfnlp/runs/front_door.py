@@ -1,4 +1,4 @@
-"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect.
+"""The functions of `import tfnlp`: load, pretrain, check, finetune, export, inspect.
 
 Each imports what it needs when it is called: the engine must be chosen before Keras is imported.
 """
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tfnlp.files import given_path
 from tfnlp.runs.engine import use_engine
 from tfnlp.settings.tables import FAMILIES, TASKS
-from tfnlp.settings.use import EmbedSettings
+from tfnlp.settings.use import CheckSettings, EmbedSettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.formats import Module
     from tfnlp.hub import Inspection
+    from tfnlp.runs.checking import Check
     from tfnlp.runs.search_index import Index
     from tfnlp.runs.task_run import TaskRun
 
@@ -178,6 +179,28 @@ def finetune(
     run.results = {**(run.results or {}), **results}
     run.dev = examples if dev is None or isinstance(dev, Iterator) else dev
     return run
+
+
+def check(data: Any, task: str | None = None, **settings: Any) -> Check:
+    """Return how labelled examples are read, and what looks wrong with them; as `tfnlp check`.
+
+    Args:
+        data: What `finetune` takes as `train`.
+        task: What they are for; None: a line for each task that reads such examples.
+        settings: `dev`, examples to measure on; `model`, a pretrained model, to show texts as it
+            reads them and how many it cuts at `max_length`; `text_columns`, `label`,
+            `label_columns`, `separator`.
+
+    Returns:
+        a `Check` with the lists `lines` and `doubts`, sentences; printed it is both.
+
+    Raises:
+        ValueError: for an unknown task or setting, or if no row can be read.
+        OSError: if something can't be read.
+    """
+    from tfnlp.runs.checking import check_rows
+
+    return check_rows(CheckSettings.make(data=data, task=task, **settings))
 
 
 def export(

@@ -31,6 +31,7 @@ from tfnlp.families.vocabularies import MARKS, PIECES
 from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
 from tfnlp.runs import task_folder
 from tfnlp.runs.backbone import load_backbone
+from tfnlp.runs.checking import say_read
 from tfnlp.runs.devices import check_batch, check_batch_memory, shown_weights
 from tfnlp.runs.finetune_examples import read_parts, say, shown_source
 from tfnlp.runs.finetune_recipe import kept_numbers, make_trainer, max_length_of, settings_of
@@ -63,12 +64,13 @@ class SentenceTrainingRuns:
     def __init__(self, config: EmbedTaskSettings, strategy: Any) -> None:
         self.config, self.strategy, self.features = config, strategy, None
         check_batch(config, strategy)
-        self.train, self.dev, _ = read_parts(Embed.form, config)
+        self.train, self.dev, _ = read_parts(Embed, config)
         self.lesson = lesson_of(
             self.train, config.objective, f"`train` {shown_source(config.train)}"
         )
         self._check_dev()
         self._check_ranking()
+        say_read(Embed, shown_source(config.train), self.train, self.dev)
         output = None if config.restart else config.output
         self.backbone = load_backbone(config.model, output)
         self.adaptation = adaptation_asked(config)

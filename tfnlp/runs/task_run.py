@@ -137,13 +137,15 @@ class TaskRun:
             `probabilities`, of "similarity" `score`, of "choose" `choice` and `probabilities`, of
             "tag" and "roles" `tags`, of "answer" `answer` and `score`, of "coref" `clusters`, lists
             of [start, end] in characters (of a list of words in words), and `mentions`, their
-            texts.
+            texts. Labels are numbers or bools if those of the training were.
 
         Raises:
             ValueError: for rows that the task can't read; names the row.
         """
         config = PredictTask.make(model=self, text=[], **settings)
-        return self.predicted(self._examples(rows, config), config.batch_size, shown_source(rows))
+        examples = self._examples(rows, config)
+        found = self.predicted(examples, config.batch_size, shown_source(rows))
+        return list(map(self.task_model.task.returned, found))
 
     def predicted(self, examples: list[Any], batch_size: int, source: str) -> list[dict[str, Any]]:
         """Return the predictions for examples of a source; say on stderr how many were cut."""

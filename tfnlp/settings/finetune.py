@@ -81,6 +81,10 @@ class FinetuneSettings(
     limit: int | None = option(
         None, "train on the first N examples", at_least=1, metavar="N", group="examples"
     )
+    dev_limit: int | None = option(
+        None, "measure on the first N examples of `dev` (default: all, with `limit` as many)",
+        at_least=1, metavar="N", group="examples",
+    )  # fmt: skip
     accumulation: int | None = option(
         None,
         "micro-batches an update, each of similar lengths (default: on a CPU up to 4, of 8 "

@@ -172,6 +172,29 @@ class SearchSettings(Settings):
 
 
 @dataclasses.dataclass(kw_only=True)
+class CheckSettings(LabelSetSettings):
+    """Arguments of `tfnlp check` and of `tfnlp.check`."""
+
+    skip_bad_rows: ClassVar[bool] = True  # they are counted
+    limit: ClassVar[int | None] = None
+    dev_limit: ClassVar[int | None] = None
+
+    data: Any = option(help="labelled examples, as for `tfnlp finetune`", positional=True)
+    task: str | None = option(
+        None, "what they are for, such as classify (default: all tasks that can read them)",
+        positional=True,
+    )  # fmt: skip
+    dev: Any = option(
+        None, "examples to measure on, to find texts that are in both", metavar="FILE"
+    )
+    model: Any = option(
+        None, "a pretrained model, to show texts as it reads them and how many it cuts",
+        metavar="DIR",
+    )  # fmt: skip
+    max_length: int = option(128, "longest sequence, in pieces", at_least=1)
+
+
+@dataclasses.dataclass(kw_only=True)
 class EvaluateTask(LabelSetSettings, EvaluationSettings):
     """Arguments of `TaskRun.evaluate`."""
 

@@ -129,9 +129,13 @@ class Answer(HeadTask):
     def some_label(self, example: Any) -> Any:
         return dataclasses.replace(example, answers=())
 
+    @classmethod
+    def texts_of(cls, example: Any) -> list[str]:
+        return [example.question, example.context]
+
     def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
-        yield split(example.question).split()
-        yield split(example.context).split()
+        for text in self.texts_of(example):
+            yield split(text).split()
 
     @property
     def limit(self) -> str:

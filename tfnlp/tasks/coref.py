@@ -122,6 +122,10 @@ class Coref(HeadTask):
     def some_label(self, example: Any) -> Any:
         return dataclasses.replace(example, clusters=())
 
+    @classmethod
+    def texts_of(cls, example: Any) -> list[str]:
+        return [example.text]
+
     def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
         yield split(example.text).split()
 

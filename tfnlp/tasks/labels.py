@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.labelled.examples import class_name
 from tfnlp.data.labelled.label_sets import LabelSetRows
 from tfnlp.settings.labels import LabelsSettings
 from tfnlp.tasks import report
@@ -17,7 +18,7 @@ from tfnlp.tasks.baselines import Baseline, quoted
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, EncodedExamples
 from tfnlp.tasks.task import Measures, Prediction, Tensors
-from tfnlp.tasks.texts import TextPlayground, TextTask
+from tfnlp.tasks.texts import NamedTask, TextPlayground
 
 
 class LabelsPlayground(TextPlayground):
@@ -34,11 +35,10 @@ class LabelsPlayground(TextPlayground):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Labels(TextTask):
+class Labels(NamedTask):
     """Any number of labels for a text or a pair of texts.
 
     Args:
-        labels: their names, in the order of the model's outputs.
         thresholds: for each the probability from which on it is predicted; (): 0.5.
     """
 
@@ -51,7 +51,6 @@ class Labels(TextTask):
     pipeline: ClassVar[str] = "text-classification"
     main_measure: ClassVar[str] = "micro_f1"
 
-    labels: tuple[str, ...] = ()
     thresholds: tuple[float, ...] = ()
 
     def check(self) -> None:
@@ -64,15 +63,13 @@ class Labels(TextTask):
                 "each label"
             )
 
-    @classmethod
-    def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
-        labels = tuple(sorted({label for e in examples for label in e.label}))
-        length = values["max_length"]
-        return cls(labels=labels, texts=len(examples[0].segments), max_length=length)
+    @staticmethod
+    def labels_of(example: Any) -> Sequence[Any]:
+        return example.label
 
     @classmethod
-    def label_counts(cls, examples: Sequence[Any]) -> collections.Counter:
-        return collections.Counter(label for example in examples for label in example.label)
+    def golds(cls, examples: Sequence[Any]) -> list[list[str]]:
+        return [cls.classes_of(example) for example in examples]
 
     def balanced(self, examples: Sequence[Any]) -> dict[str, float]:
         """Return `(n - n_k) / n_k`, n_k of n examples: both decisions then count alike.
@@ -82,16 +79,10 @@ class Labels(TextTask):
         counts, total = self.label_counts(examples), len(examples)
         return {n: max(1, total - counts[n]) / max(1, counts[n]) for n in self.labels}
 
-    @classmethod
-    def strata(cls, examples: Sequence[Any]) -> list[str]:
-        """Return the rarest label of each example."""
-        counts = cls.label_counts(examples)
-        return [min(e.label, key=lambda x: (counts[x], x), default="") for e in examples]
-
     def targets(
         self, encoded: EncodedExamples, examples: Sequence[Any]
     ) -> tuple[Columns, dict[str, np.ndarray]]:
-        held = [[label in e.label for label in self.labels] for e in examples]
+        held = [[label in gold for label in self.labels] for gold in self.golds(examples)]
         shape = (len(examples), len(self.labels))
         return {}, {"labels": np.array(held, np.float32).reshape(shape)}
 
@@ -119,11 +110,11 @@ class Labels(TextTask):
 
     def measures(self, examples: Sequence[Any], predictions: Sequence[Prediction]) -> Measures:
         """Return what `label_sets` does."""
-        found = [p["labels"] for p in predictions]
+        found = [list(map(class_name, p["labels"])) for p in predictions]
         return label_sets(self.golds(examples), found, self.labels)
 
     def perfect(self, example: Any) -> Prediction:
-        return {"labels": list(example.label)}
+        return {"labels": self.classes_of(example)}
 
     def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
         """Return the commonest set's share, and the micro F1 of the commonest label."""
@@ -142,7 +133,7 @@ class Labels(TextTask):
     ) -> tuple[Self, list[Prediction]]:
         """Return the task with the thresholds that are best on examples, see `best_threshold`."""
         names = self.labels
-        gold = np.array([[name in e.label for name in names] for e in examples])  # [N, K]
+        gold = np.array([[name in x for name in names] for x in self.golds(examples)])  # [N, K]
         p = np.array([[row["probabilities"][n] for n in names] for row in predictions], np.float32)
         best = tuple(best_threshold(gold[:, k], p[:, k]) for k in range(len(names)))
         chosen = [
@@ -166,7 +157,6 @@ class Labels(TextTask):
     def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
         return {
             **super().report_row(example, prediction),
-            "label": list(example.label),
             "predicted": prediction["labels"],
             "probabilities": prediction["probabilities"],
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import keras
@@ -52,6 +52,16 @@ class Task:
         What rows are, and which files have them, `help(type(TASK.form))` says.
         """
         return cls.form.read(source, **options)
+
+    @classmethod
+    def texts_of(cls, example: Any) -> list[str]:
+        """Return the texts of an example."""
+        return [*example.segments, *example.choices]
+
+    @classmethod
+    def classes_of(cls, example: Any) -> Collection[str]:
+        """Return the classes, labels or tags that an example has, which shall not be lost."""
+        return ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -188,11 +198,6 @@ class HeadTask(Task, abc.ABC):
         # A label of a teacher may not occur, nor one of another fold; its weight is never used.
         return {label: total / (size * max(1, counts[label])) for label in self.labels}
 
-    @classmethod
-    def strata(cls, examples: Sequence[Any]) -> list[str]:
-        """Return the class of each example, of which each fold shall have as many."""
-        return [""] * len(examples)
-
     def objective(self, model: keras.Model, **options: Any) -> Objective:
         """Return what is learnt of a model; options are those of `FineTuning` that a run has."""
         return FineTuning(model, **options)
@@ -275,6 +280,10 @@ class HeadTask(Task, abc.ABC):
         crf: CRF | None,
     ) -> list[Prediction]:
         """Return the predictions for examples, a dict each, of the outputs for their sequences."""
+
+    def returned(self, prediction: Prediction) -> Prediction:
+        """Return a prediction as users get it, with labels as they gave them."""
+        return prediction
 
     @abc.abstractmethod
     def shown(self, example: Any, prediction: Prediction) -> str:

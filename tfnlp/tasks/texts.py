@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import abc
+import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import tensorflow as tf
 
-from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.examples import TaskExample, class_name
 from tfnlp.layers import CRF
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed
@@ -22,7 +24,7 @@ class SegmentTask(HeadTask):
     """
 
     def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
-        for text in (*example.segments, *example.choices):
+        for text in self.texts_of(example):
             yield split(text).split()
 
     def _texts(self, examples: Sequence[Any], texts: int, choices: int, first: int) -> list:
@@ -71,6 +73,9 @@ class TextPlayground(Playground):
         if names is None or len(names) != len(probabilities):
             names = [str(number) for number in range(len(probabilities))]
         return dict(zip(names, probabilities, strict=True))
+
+
+LABEL_TYPES = {"str": str, "int": int, "float": float, "bool": "True".__eq__}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -126,4 +131,67 @@ class TextTask(SegmentTask):
         return {**packed(reader, segments, self.max_length), "words": words}
 
     def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        return {"text": list(example.segments), "label": example.label}
+        return {"text": list(example.segments), "label": self.golds([example])[0]}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NamedTask(TextTask):
+    """A task of texts whose labels have names.
+
+    Args:
+        labels: their names, in the order of the model's outputs: that of names, of numbers that of
+            their values.
+        label_type: "str", "int", "float" or "bool", what the examples have; `returned` has it, too.
+    """
+
+    labels: tuple[str, ...] = ()
+    label_type: str = "str"
+
+    @classmethod
+    def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
+        labels = [label for e in examples for label in cls.labels_of(e)]
+        types = {type(label).__name__ for label in labels}
+        kind = "float" if types == {"int", "float"} else types.pop() if len(types) == 1 else "str"
+        return cls(
+            labels=tuple(in_order(map(class_name, labels))),
+            label_type=kind,
+            texts=len(examples[0].segments),
+            max_length=values["max_length"],
+        )
+
+    @staticmethod
+    @abc.abstractmethod
+    def labels_of(example: Any) -> Sequence[Any]:
+        """Return the labels of an example, as they were read."""
+
+    @classmethod
+    def classes_of(cls, example: Any) -> list[str]:
+        return list(map(class_name, cls.labels_of(example)))
+
+    @classmethod
+    def label_counts(cls, examples: Sequence[Any]) -> collections.Counter:
+        return collections.Counter(name for e in examples for name in cls.classes_of(e))
+
+    def returned(self, prediction: Prediction) -> Prediction:
+        def value(name: str) -> Any:
+            try:
+                return LABEL_TYPES[self.label_type](name)
+            except ValueError:  # a label of a teacher
+                return name
+
+        found = {
+            key: value(x) if isinstance(x, str) else list(map(value, x))
+            for key, x in prediction.items()
+            if key != "probabilities"
+        }
+        named = {value(name): p for name, p in prediction["probabilities"].items()}
+        return {**found, "probabilities": named}
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return different names in order: numbers, if all are, by their values."""
+    found = sorted(set(names))
+    try:
+        return sorted(found, key=float)
+    except ValueError:
+        return found

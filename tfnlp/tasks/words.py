@@ -87,6 +87,14 @@ class WordTask(HeadTask):
         yield example.words
 
     @classmethod
+    def texts_of(cls, example: Any) -> list[str]:
+        return [" ".join(example.words)]
+
+    @classmethod
+    def classes_of(cls, example: Any) -> set[str]:
+        return set(example.tags)
+
+    @classmethod
     def label_counts(cls, examples: Sequence[Any]) -> collections.Counter:
         return collections.Counter(tag for example in examples for tag in example.tags)
 

@@ -90,7 +90,8 @@ class ChoiceRows(RowForm):
             index = label_cell(row, answer, how.labelled)
             return _choice(" ".join(texts), choices, index, how.labelled)
 
-        return gather(table.source, table.rows, make, how.skip)
+        labels = [] if answer is None else [answer]
+        return gather(table.source, table.rows, make, how.skip, table.read_as(chosen, labels))
 
 
 def _choice(text: str, choices: object, index: object, labelled: bool) -> TaskExample:

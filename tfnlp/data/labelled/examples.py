@@ -6,6 +6,7 @@ would be scored on other data. `RowForm.read` can leave such rows out and list t
 
 import abc
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -31,6 +32,7 @@ from tfnlp.data.labelled.tables import (
 )
 
 _MANY_LABELS = 20  # with fewer, a file of few examples is meant so
+_MARKED = re.compile(r"(?<!\S)__label__(\S*)\s*")  # a label in a file for fastText
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,21 @@ class TaskExample:
 
     Attributes:
         segments: its text, or its two texts.
-        label: the name of its class; a float score; with `choices` the index of the right one; or
-            of "labels" the names of all its labels, sorted. None if it is not known.
+        label: its class, see `class_name`; a float score; with `choices` the index of the right
+            one; or of "labels" all its labels, sorted by name. None if it is not known.
         choices: texts of which one fits `segments` best; () in other tasks.
     """
 
     segments: tuple[str, ...]
-    label: str | float | int | tuple[str, ...] | None
+    label: str | float | int | tuple[str | float | int, ...] | None
     choices: tuple[str, ...] = ()
+
+
+def class_name(label: object) -> str:
+    """Return the name of a class, which 1, 1.0 and "1" have in common."""
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    return str(label)
 
 
 class TextRows(RowForm):
@@ -82,7 +91,8 @@ class OneLabelRows(TextRows):
                 found = self.label_of(found)
             return TaskExample(tuple(value.strip() for value in texts), found)
 
-        return gather(table.source, table.rows, make, how.skip)
+        labels = [] if answer is None else [answer]
+        return gather(table.source, table.rows, make, how.skip, table.read_as(chosen, labels))
 
     @abc.abstractmethod
     def label_of(self, found: object) -> object:
@@ -90,11 +100,11 @@ class OneLabelRows(TextRows):
 
 
 class ClassRows(OneLabelRows):
-    """A text or two, and the name of a class.
+    """A text or two, and a class: a name, a number or a bool.
 
     `.tsv`, `.csv` and `.jsonl` are tables. All other files have lines `label text` (without labels
-    lines `text`, unless `label=0` says that the label comes first); with `text` they are tables
-    with tabs.
+    lines `text`, unless `label=0` says that the label comes first), or lines with `__label__A`, as
+    for fastText; with `text` they are tables with tabs.
     """
 
     expected: ClassVar[str] = "(text, class) or (text_a, text_b, class)"
@@ -109,13 +119,11 @@ class ClassRows(OneLabelRows):
             )
         return _labelled_lines(path, how.skip, how.labelled or how.label is not None)
 
-    def label_of(self, found: object) -> str:
-        if not isinstance(found, (str, int, float)):
-            raise BadRow(f"its label must be a name; got {found!r:.60}")
-        return checked_text(str(found), "its label")
+    def label_of(self, found: object) -> str | int | float:
+        return checked_label(found, "its label")
 
     def doubt(self, examples: Sequence[Any]) -> str:
-        names, count = {str(e.label) for e in examples}, len(examples)
+        names, count = {class_name(e.label) for e in examples}, len(examples)
         if len(names) <= max(_MANY_LABELS, count / 2):
             return ""
         many = f"{len(names):,} different labels of {count:,} examples"
@@ -145,7 +153,15 @@ def _labelled_lines(path: str, skip: bool, labelled: bool) -> TaskData:
         found, _, text = line.partition(" ") if labelled else (None, "", line)
         return TaskExample((checked_text(text, "its text").strip(),), found)
 
+    def make_marked(line: str) -> TaskExample:
+        found, text = marked_labels(line)
+        if labelled and len(found) != 1:
+            raise BadRow(f"has {len(found)} labels; expected one, and any number for `labels`")
+        return TaskExample((text,), found[0] if len(found) == 1 else None)
+
     rows = [(where, line.strip()) for where, line in filled_lines(path)]
+    if any(_MARKED.search(line) for _, line in rows):
+        return gather(path, rows, make_marked, skip, "lines of fastText, labels are __label__NAME")
     tabs = {line.count("\t") for _, line in rows}
     if labelled and len(tabs) == 1 and 0 not in tabs:
         raise ValueError(
@@ -153,7 +169,22 @@ def _labelled_lines(path: str, skip: bool, labelled: bool) -> TaskData:
             "the columns with text and label (--text 0 --label 1), or a name that ends in .tsv if "
             "the first line has their names"
         )
-    return gather(path, rows, make, skip)
+    how = "lines of a label, a blank and a text" if labelled else "a text a line"
+    return gather(path, rows, make, skip, how)
+
+
+def marked_labels(line: str) -> tuple[list[str], str]:
+    """Return the labels of a line for fastText, which stand anywhere in it, and its text."""
+    found = [checked_text(name, "a label") for name in _MARKED.findall(line)]
+    return found, checked_text(_MARKED.sub("", line), "its text").strip()
+
+
+def checked_label(found: object, name: str) -> str | int | float:
+    """Return a class or label; raise `BadRow` for what can't be one."""
+    if not isinstance(found, str | int | float):
+        raise BadRow(f"{name} must be a name; got {found!r:.60}")
+    checked_text(class_name(found), name)
+    return found.strip() if isinstance(found, str) else found
 
 
 def label_cell(row: dict | list, column: Column | None, labelled: bool) -> object:

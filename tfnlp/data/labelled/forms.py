@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -164,6 +163,7 @@ class RowForm(abc.ABC):
                 part = self.of_table(tfds_table(path, self.has_class_names), how)
             else:
                 part = self.of_file(path, how)
+            data = dataclasses.replace(data, read_as=data.read_as or part.read_as)
             data.examples.extend(part.examples)
             data.skipped.extend(part.skipped)
             if not data.labels_as:  # further files are read as the first one
@@ -238,9 +238,9 @@ def _kind(row: Record) -> str:
 
 
 def _expanded(paths: Iterable[str | os.PathLike]) -> Iterator[str]:
-    """Yield paths and `tfds:` names, with the files that globs match in their place."""
+    """Yield `tfds:` names and paths of files, which are there, those that globs match included."""
     for path in map(os.fspath, paths):
-        if path.startswith("tfds:") or os.path.exists(path) or not glob.has_magic(path):
+        if path.startswith("tfds:"):
             yield path
         else:
             yield from expand(path)

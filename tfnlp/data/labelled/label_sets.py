@@ -4,7 +4,13 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tfnlp.data.labelled.examples import TaskExample, TextRows
+from tfnlp.data.labelled.examples import (
+    TaskExample,
+    TextRows,
+    checked_label,
+    class_name,
+    marked_labels,
+)
 from tfnlp.data.labelled.rows import (
     BadRow,
     LeftOut,
@@ -30,7 +36,6 @@ from tfnlp.data.labelled.tables import (
 SEPARATORS = ("|", ";", ",")
 TEXTS = (*TEXT_COLUMNS, ("comment_text",))  # that of Jigsaw's comments
 SET_COLUMNS = ("labels", *LABEL_COLUMNS)
-PREFIX = "__label__"
 _BITS = {0: False, 1: True, "0": False, "1": True, "0.0": False, "1.0": True}
 _UNKNOWN = (-1, "-1", "-1.0")
 
@@ -41,7 +46,7 @@ class LabelSetRows(TextRows):
     """A text or two, and any number of labels.
 
     `.tsv`, `.csv` and `.jsonl` are tables. All other files have lines `__label__A __label__B text`,
-    as for fastText; with `text` or `label` they are tables, too.
+    as for fastText, with labels anywhere; with `text` or `label` they are tables, too.
 
     `label` is one column, with a list or with names between separators, or several of 0 and 1.
     None: the first of labels, label, gold_label, score and similarity, else all columns that hold
@@ -95,8 +100,9 @@ class LabelSetRows(TextRows):
             texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
             return TaskExample(tuple(value.strip() for value in texts), labels(row))
 
-        data = gather(table.source, rows, make, how.skip)
-        return TaskData(data.examples, data.skipped, labels_as=found)
+        read_as = table.read_as(chosen, bits or [x for x in [column] if x is not None])
+        data = gather(table.source, rows, make, how.skip, read_as)
+        return dataclasses.replace(data, labels_as=found)
 
 
 def _of_bits(columns: list[Column], labelled: bool) -> _Labels:
@@ -154,15 +160,12 @@ def _of_column(column: Column, separator: str | None, labelled: bool) -> _Labels
             raise BadRow(f"its labels must be a list of names; got {found!r:.60}")
         elif not isinstance(found, list):
             found = [found]
-        return tuple(sorted({_name(label) for label in found}))
+        if any(isinstance(label, bool) for label in found):
+            raise BadRow(f"its labels must be names; got {found!r:.60}")
+        named = {class_name(x): checked_label(x, "a label") for x in found}
+        return tuple(named[name] for name in sorted(named))
 
     return labels
-
-
-def _name(label: object) -> str:
-    if isinstance(label, bool) or not isinstance(label, str | int | float):
-        raise BadRow(f"a label must be a name; got {label!r:.60}")
-    return checked_text(str(label), "a label").strip()
 
 
 def _separator(rows: list[Row], column: Column) -> str | None:
@@ -174,12 +177,8 @@ def _separator(rows: list[Row], column: Column) -> str | None:
 
 def _lines(path: str, skip: bool, labelled: bool) -> TaskData:
     def make(line: str) -> TaskExample:
-        labels, line = [], line.strip()
-        while line.startswith(PREFIX):
-            name, _, line = line.partition(" ")
-            labels.append(checked_text(name.removeprefix(PREFIX), "a label"))
-            line = line.strip()
-        text = checked_text(line, "its text")
+        labels, text = marked_labels(line)
         return TaskExample((text,), tuple(sorted(set(labels))) if labels or labelled else None)
 
-    return gather(path, filled_lines(path), make, skip)
+    how = "lines of fastText, labels are __label__NAME"
+    return gather(path, filled_lines(path), make, skip, how)

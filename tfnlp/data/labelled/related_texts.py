@@ -83,7 +83,7 @@ class RelatedRows(RowForm):
         def make(line: str) -> TaskExample:
             return TaskExample((checked_text(line, "its text").strip(),), None)
 
-        return gather(path, filled_lines(path), make, how.skip)
+        return gather(path, filled_lines(path), make, how.skip, "a text a line")
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
         header, label = table.header or (), how.label
@@ -101,12 +101,13 @@ class RelatedRows(RowForm):
                 raise LeftOut(f"its label {found!r} is one to leave out")
             return TaskExample(tuple(value.strip() for value in texts), _label(found))
 
-        return gather(table.source, table.rows, make, how.skip)
+        labels = [] if answer is None else [answer]
+        return gather(table.source, table.rows, make, how.skip, table.read_as(chosen, labels))
 
 
 def _is_text(row: object) -> bool:
     """Return whether a string is a text, not the name or pattern of a file."""
-    if not isinstance(row, str) or row.startswith("tfds:"):
+    if not isinstance(row, str) or isinstance(row, os.PathLike) or row.startswith("tfds:"):
         return False
     if os.path.exists(os.path.expanduser(row)):
         return False

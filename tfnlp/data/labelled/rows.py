@@ -26,12 +26,14 @@ class TaskData:
             other files alike.
         scheme: of tags that mark entities the scheme that was found, in words; else None. The tags
             of `examples` are BIO.
+        read_as: how the first file or the rows were read, in words; "" if there is one way alone.
     """
 
     examples: list
     skipped: list[str] = field(default_factory=list)
     scheme: str | None = None
     labels_as: dict[str, Any] = field(default_factory=dict)
+    read_as: str = field(default="", compare=False)
 
 
 class BadRow(ValueError):
@@ -47,7 +49,11 @@ class LeftOut(BadRow):
 
 
 def gather(
-    source: str, rows: Iterable[tuple[str, Any]], make: Callable[[Any], Any], skip: bool = False
+    source: str,
+    rows: Iterable[tuple[str, Any]],
+    make: Callable[[Any], Any],
+    skip: bool = False,
+    read_as: str = "",
 ) -> TaskData:
     """Return the examples of a file or data set.
 
@@ -56,8 +62,9 @@ def gather(
         rows: pairs (where in `source`, row); a row may be a `BadRow`.
         make: returns the example of a row, or raises `BadRow`.
         skip: leave out bad rows and list them in `skipped`.
+        read_as: see `TaskData`.
     """
-    data = TaskData([])
+    data = TaskData([], read_as=read_as)
     for where, row in rows:
         try:
             if isinstance(row, BadRow):

@@ -71,11 +71,20 @@ class Table(NamedTuple):
         source: its file, data set or argument, for messages.
         header: names of the columns; None if these have numbers alone.
         rows: with a header dicts, else lists.
+        quotes: what quotation marks are, in words, if there are any.
     """
 
     source: str
     header: list[Column] | None
     rows: Iterable[Row]
+    quotes: str = ""
+
+    def read_as(self, texts: Sequence[Column], labels: Sequence[Column]) -> str:
+        """Return which columns are texts and labels, in words."""
+        named = ", ".join(map(repr, texts)), ", ".join(map(repr, labels)) or "none"
+        of = "no header" if self.header is None else f"columns {_listed(self.header)}"
+        quotes = self.quotes and f"; quotation marks {self.quotes}"
+        return f"text {named[0]}; label {named[1]}; {of}{quotes}"
 
 
 def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
@@ -117,10 +126,13 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
         if header is None:
             raise no_examples(path, [f"{path}, {where}: {bad}" for where, bad in rows])
         return Table(path, header, rows)
+    quotes = "enclose fields"
     if kind == ".csv":
         rows = _quoted_rows(path, ",")
+    elif is_quoted(path):
+        rows = _quoted_rows(path, "\t")
     else:
-        rows = tab_rows(path)
+        rows, quotes = _plain_rows(path), "are characters of the texts"
     numbers = [isinstance(c, int) or c.isascii() and c.isdecimal() for c in columns]
     if any(numbers):
         if not all(numbers):
@@ -128,14 +140,14 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
                 f"{path}: text and label must be all names of a header's columns, or all "
                 f"numbers from 0 of a file without header; got {_listed(columns)}"
             )
-        return Table(path, None, rows)
+        return Table(path, None, rows, quotes)
     where, header = next(rows, (None, None))
     if header is None:
         raise no_examples(path)
     if isinstance(header, BadRow):
         raise ValueError(f"{path}, {where}: {header}")
     header = [name.strip() for name in header]
-    return Table(path, header, _by_name(header, rows))
+    return Table(path, header, _by_name(header, rows), quotes)
 
 
 @contextlib.contextmanager
@@ -216,7 +228,7 @@ def find_columns(
             missing, and is None then.
         defaults, labels: see `how`.
     """
-    source, header, _ = table
+    source, header = table.source, table.header
     text, label, labelled = how.text, how.label, how.labelled
     if header is None:
         if text is None or (label is None and labelled):
@@ -278,8 +290,10 @@ def given_cell(row: dict | list, column: Column, needed: bool) -> object:
 
 def tab_rows(path: str) -> Iterator[Row]:
     """Return the rows of a file whose fields tabs separate, as lists."""
-    if is_quoted(path):
-        return _quoted_rows(path, "\t")
+    return _quoted_rows(path, "\t") if is_quoted(path) else _plain_rows(path)
+
+
+def _plain_rows(path: str) -> Iterator[Row]:
     return ((where, line.split("\t")) for where, line in filled_lines(path))
 
 

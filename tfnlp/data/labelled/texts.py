@@ -46,7 +46,7 @@ def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Itera
     """
     path = os.path.expanduser(os.fspath(path))
     if path.startswith("tfds:"):
-        _, header, rows = tfds_table(path)
+        _, header, rows, _ = tfds_table(path)
         names = _columns(path, header, column)
         yield from (_text(path, where, row, names) for where, row in rows)
         return
@@ -65,7 +65,7 @@ def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Itera
         header = list(first[1]) if first and isinstance(first[1], dict) else []
         rows = itertools.chain([first] if first else [], rows)
     else:
-        _, header, rows = read_table(path, [] if column is None else [column])
+        _, header, rows, _ = read_table(path, [] if column is None else [column])
     names = None
     if header is None:
         names = [int(column)]
