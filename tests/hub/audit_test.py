@@ -1,5 +1,6 @@
 """What an audit finds in graphs that do something else than computing, and in ours."""
 
+import json
 import re
 
 import numpy as np
@@ -83,6 +84,7 @@ def test_what_a_graph_does_besides_computing_is_found(function, effect, operatio
     assert {(one.effect, one.operation) for one in found.dangers} == {(effect, operation)}
     assert path is None or path in found.dangers[0].paths
     assert f"{effect} " in str(found) and operation in str(found)
+    assert operation in json.dumps(found.to_dict())
     with pytest.raises(ValueError, match=f"{operation}.*`trusted`"):
         load_served(folder)
 

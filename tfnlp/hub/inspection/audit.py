@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
@@ -90,7 +90,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """Result of `audit`; `str` gives it as lines.
+    """Result of `audit`; `str` gives it as lines, `to_dict()` is ready for JSON.
 
     Attributes:
         path: folder of the SavedModel.
@@ -106,6 +106,10 @@ class Audit:
     def dangers(self) -> tuple[Finding, ...]:
         """Findings other than native parsers and unknown operations."""
         return tuple(one for one in self.findings if one.effect not in _NOTES)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as dicts, lists, strings and numbers."""
+        return asdict(self)
 
     def __str__(self) -> str:
         lines = [f"  {one.effect:<22} {one}" for one in self.findings]
