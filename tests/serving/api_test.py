@@ -45,7 +45,7 @@ ASKED = {
     "similarity": [{"text_a": "abc", "text_b": "é"}],
     "choose": [{"text": "x", "choices": ["a", "abc", "ab"]}],
     "answer": [{"question": "who?", "context": "🙂é Zoë sat"}],
-    "tag": ["Zoë sat .", "the dog ran to Rome ."],
+    "tag": ["🙂 Zoë sat .", "the dog ran to Rome ."],
     "roles": [{"text": "the dog ran", "predicate": 2}],
     "search": ["a query"],
     "outputs": ["abc"],
@@ -85,6 +85,10 @@ def test_tasks_are_what_the_module_returns(module_of, kind):
         elif kind in ("tag", "roles"):
             assert one["tokens"] == rows[i]["text"].split()
             assert one["tags"] == [x.decode() for x in direct["tags"][i] if x]
+            text = rows[i]["text"]
+            of_words = zip(one["tokens"], one["tags"], strict=True)
+            want = [(word, tag[2:]) for word, tag in of_words if tag != "O"]
+            assert [(text[start:end], kind) for start, end, kind in one["spans"]] == want != []
         elif kind == "search":
             assert one["neighbours"][0] == {"text": "first", "score": pytest.approx(0.9), "row": 3}
         else:

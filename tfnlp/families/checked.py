@@ -18,6 +18,7 @@ from tfnlp.models import shapes
 from tfnlp.settings.options import element_type
 from tfnlp.settings.training import MOST_LAYERS
 from tfnlp.text.lines import shown
+from tfnlp.text.words import MARKS, SPACES
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
@@ -30,6 +31,7 @@ _NAMED = {
     "pooling": POOLINGS,
     "architecture": ("skipgram", "cbow"),
     "loss": ("negative", "softmax", "hierarchical", "nce"),
+    "splitter": (MARKS, SPACES),
 }
 
 

@@ -16,9 +16,12 @@ from tfnlp.tasks import HeadTask
 
 
 def read_data(
-    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True
+    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True, **options: Any
 ) -> TaskData:
-    """Return the examples of files or Python objects; say how many rows were left out."""
+    """Return the examples of files or Python objects; say how many rows were left out.
+
+    Further options are those of `RowForm.read`.
+    """
     data = form.read(
         source,
         text=config.text_columns,
@@ -27,12 +30,11 @@ def read_data(
         skip=config.skip_bad_rows,
         labelled=labelled,
         name=name,
+        **options,
     )
-    if data.scheme is not None and labelled:
-        say(shown_source(source), data.scheme)
-    doubt = form.doubt(data.examples) if labelled else ""
-    if doubt:
-        say(shown_source(source), doubt)
+    for what in (form.understood(data), form.doubt(data.examples)) if labelled else ():
+        if what:
+            say(shown_source(source), what)
     if data.skipped:
         rows = len(data.examples) + len(data.skipped)
         first = data.skipped[0]

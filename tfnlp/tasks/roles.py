@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.role_sentences import RoleRows, RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
+from tfnlp.data.labelled.tagged_sentences import split_sentence
 from tfnlp.settings.roles import RolesSettings
 from tfnlp.tasks.entities import entities, rates
 from tfnlp.tasks.playground import Field, Playground
@@ -17,6 +18,7 @@ from tfnlp.tasks.sequences import Encoded, windows_of
 from tfnlp.tasks.tag import tagging
 from tfnlp.tasks.task import Measures, Prediction
 from tfnlp.tasks.words import WordPlayground, WordTask
+from tfnlp.text.words import word_places
 
 
 class RolesPlayground(WordPlayground):
@@ -27,12 +29,12 @@ class RolesPlayground(WordPlayground):
     help: ClassVar[str] = "The roles of the words around a predicate."
     takes: ClassVar[tuple[Set[str], ...]] = ({"text", "predicate"},)
     fields: ClassVar[tuple[Field, ...]] = (
-        Field("text", "Sentence, words between spaces", "line", WordPlayground.example),
+        Field("text", "Sentence", "line", WordPlayground.example),
         Field("predicate", "Number of the predicate's word, from 0", "number", "2"),
     )
 
     def check(self, row: Mapping[str, Any]) -> None:
-        count = len(row["text"].encode().split())  # at ASCII spaces, as TensorFlow splits it
+        count = len(word_places(row["text"], self.splitter))
         if row["predicate"] >= count:
             raise ValueError(
                 f"predicate {row['predicate']} must be from 0 to {count - 1}, the number of a word"
@@ -50,14 +52,12 @@ class Roles(WordTask):
     does: ClassVar[str] = "say which role each word of a sentence has for a predicate"
     main_measure: ClassVar[str] = "f1"
     count_of_texts: ClassVar[int] = 2
-    takes: ClassVar[str] = (
-        "a sentence, its words between spaces, and its predicate (a word of it, or its number "
-        "from 0)"
-    )
+    takes: ClassVar[str] = "a text and its predicate (a word of it, or its number from 0)"
 
     def example_of(self, texts: Sequence[str], number: int) -> RoleSentence:
-        words = tuple(texts[0].split())
-        return RoleSentence(words, None, _predicate(words, texts[1].strip(), number))
+        words = split_sentence(texts[0], self.splitter).words
+        place = _predicate(words, texts[1].strip(), number)
+        return RoleSentence(words, None, place, text=texts[0])
 
     @property
     def only_module(self) -> str:

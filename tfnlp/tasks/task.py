@@ -22,10 +22,12 @@ from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples
+from tfnlp.text.words import MARKS
 
 Tensors = dict[str, tf.Tensor]
 Prediction = dict[str, Any]
 Measures = dict[str, float]
+TEXTS = "texts"  # the signature of texts as they are, with places in them
 
 
 class Task:
@@ -78,6 +80,7 @@ class HeadTask(Task, abc.ABC):
     of_windows: ClassVar[bool] = False
     labels: ClassVar[tuple[str, ...]] = ()
     crf: ClassVar[float] = 0.0
+    splitter: ClassVar[str] = MARKS  # of texts into words, see `words_with_offsets`
     both_orders: ClassVar[bool] = False
     unanswerable: ClassVar[bool] = False
     mean: ClassVar[float] = 0.0  # of scores, whose model gives `(score - mean) / deviation`

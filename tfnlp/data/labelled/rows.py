@@ -26,12 +26,14 @@ class TaskData:
             other files alike.
         scheme: of tags that mark entities the scheme that was found, in words; else None. The tags
             of `examples` are BIO.
+        notes: what was found of the form of the files, in words, such as the columns.
     """
 
     examples: list
     skipped: list[str] = field(default_factory=list)
     scheme: str | None = None
     labels_as: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list, compare=False)
 
 
 class BadRow(ValueError):
