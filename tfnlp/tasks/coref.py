@@ -257,11 +257,11 @@ class Coref(HeadTask):
     def perfect(self, example: Any) -> Prediction:
         return {"clusters": [[list(span) for span in c] for c in example.clusters], "mentions": []}
 
+    def given(self, example: Any) -> dict[str, Any]:
+        return {"text": example.text} if example.words is None else {"words": list(example.words)}
+
     def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        predicted = example.characters(_clusters(prediction))
-        gold = example.characters(example.clusters)
-        scores = coreference_scores([gold], [predicted])
-        return {"text": example.text, "gold": gold, "predicted": predicted, **scores}
+        return {**self.row(example, prediction), **self.measures([example], [prediction])}
 
     worst_first: ClassVar[str] = "the CoNLL F1 of the document is lowest"
     error_columns: ClassVar[tuple[str, ...]] = ("CoNLL F1", "gold", "predicted")
@@ -293,7 +293,12 @@ class Coref(HeadTask):
         return 1 - row["conll_f1"]
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
-        texts = [_coloured(row["text"], row[name]) for name in ("gold", "predicted")]
+        words = tuple(row["words"]) if "words" in row else None
+        document = CorefDocument(" ".join(words) if words else row["text"], None, words)
+        texts = [
+            _coloured(document.text, document.characters(row[name]))
+            for name in ("gold", "clusters")
+        ]
         return [[(f"{100 * row['conll_f1']:.1f}", None)], *texts]
 
 
@@ -357,7 +362,7 @@ def _clusters(prediction: Prediction) -> Clusters:
 
 
 def _of_rows(rows: Sequence[report.Row]) -> Measures:
-    return coreference_scores([r["gold"] for r in rows], [r["predicted"] for r in rows])
+    return coreference_scores([r["gold"] for r in rows], [_clusters(r) for r in rows])
 
 
 def _coloured(text: str, clusters: Clusters) -> report.Cell:

@@ -163,14 +163,6 @@ class Labels(TextTask):
             return self
         return dataclasses.replace(self, thresholds=tuple(results["thresholds"].values()))
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        return {
-            **super().report_row(example, prediction),
-            "label": list(example.label),
-            "predicted": prediction["labels"],
-            "probabilities": prediction["probabilities"],
-        }
-
     worst_first: ClassVar[str] = "a right decision was least probable"
     error_columns: ClassVar[tuple[str, ...]] = ("missing", "too many", "right", "text")
 
@@ -190,24 +182,24 @@ class Labels(TextTask):
         self, rows: Sequence[report.Row]
     ) -> tuple[list[str], collections.Counter, Measures]:
         """Return the 20 commonest labels, how often each is in the data, and their measures."""
-        gold = [row["label"] for row in rows]
+        gold = [row["gold"] for row in rows]
         counts = collections.Counter(name for names in gold for name in names)
         names = sorted(self.labels, key=lambda name: (-counts[name], name))[: report.SHOWN]
-        return names, counts, label_sets(gold, [row["predicted"] for row in rows], names)
+        return names, counts, label_sets(gold, [row["labels"] for row in rows], names)
 
     def is_wrong(self, row: report.Row) -> bool:
-        return set(row["predicted"]) != set(row["label"])
+        return set(row["labels"]) != set(row["gold"])
 
     def badness(self, row: report.Row) -> float:
         """Return minus the smallest probability of a decision that would have been right."""
-        gold, p = set(row["label"]), row["probabilities"].items()
+        gold, p = set(row["gold"]), row["probabilities"].items()
         return -min((x if name in gold else 1 - x for name, x in p), default=0.0)
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
-        gold, guess = set(row["label"]), set(row["predicted"])
+        gold, guess = set(row["gold"]), set(row["labels"])
         marks = ((gold - guess, "right"), (guess - gold, "wrong"), (gold & guess, None))
         names = [[(", ".join(sorted(labels)) or "–", mark)] for labels, mark in marks]
-        return [*names, report.texts_cell(row["text"])]
+        return [*names, self.texts_cell(row)]
 
     def files(self, crf: Any) -> dict[str, Any]:
         return {"thresholds.json": dict(zip(self.labels, self._thresholds, strict=True))}

@@ -12,6 +12,7 @@ from tfnlp.data.labelled.role_sentences import RoleRows, RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
 from tfnlp.data.labelled.tagged_sentences import split_sentence
 from tfnlp.settings.roles import RolesSettings
+from tfnlp.tasks import report
 from tfnlp.tasks.entities import entities, rates
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, windows_of
@@ -103,10 +104,13 @@ class Roles(WordTask):
         """Return accuracy, and precision, recall and f1 of roles, see `role_scores`."""
         return role_scores(self.golds(examples), self.predicted_tags(predictions))
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        found = super().report_row(example, prediction)
-        found["words"][example.predicate] = f"[{found['words'][example.predicate]}]"
-        return found
+    def given(self, example: Any) -> dict[str, Any]:
+        return {**super().given(example), "predicate": example.predicate}
+
+    def error_cells(self, row: report.Row) -> list[report.Cell]:
+        words = [*row["words"]]
+        words[row["predicate"]] = f"[{words[row['predicate']]}]"
+        return super().error_cells({**row, "words": words})
 
 
 def _predicate(words: Sequence[str], predicate: str, number: int) -> int:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.layers import CRF
+from tfnlp.tasks import report
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed
 from tfnlp.tasks.task import HeadTask, Prediction, rows_of, strings
@@ -125,5 +126,9 @@ class TextTask(SegmentTask):
         segments, _, words = reader.read([inputs[name] for name in self._names])
         return {**packed(reader, segments, self.max_length), "words": words}
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        return {"text": list(example.segments), "label": example.label}
+    def given(self, example: Any) -> dict[str, Any]:
+        return dict(zip(self._names, example.segments, strict=True))
+
+    def texts_cell(self, row: report.Row) -> report.Cell:
+        """Return the texts of a row of a report as a cell."""
+        return report.texts_cell([row[name] for name in self._names])

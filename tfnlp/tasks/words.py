@@ -252,9 +252,10 @@ class WordTask(HeadTask):
             columns["soft_weights"].append(of_pieces.any(1).astype(np.float32))
         return columns, {}
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        tags = {"tags": list(example.tags), "predicted": prediction["tags"]}
-        return {"words": list(example.words), **tags}
+    def given(self, example: Any) -> dict[str, Any]:
+        if example.text is not None:
+            return {"text": example.text}  # the prediction has its words
+        return {"words": list(example.words)}
 
     worst_first: ClassVar[str] = "most words are wrong"
     error_columns: ClassVar[tuple[str, ...]] = (
@@ -265,9 +266,9 @@ class WordTask(HeadTask):
         return report.Confusion(*_classes(rows), () if is_bio(self.labels) else self.labels)
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
-        if not is_bio(tag for row in rows for tag in row["tags"]):
+        if not is_bio(tag for row in rows for tag in row["gold"]):
             return [report.by_class(*_classes(rows), self.labels)]
-        scores = type_scores([row["tags"] for row in rows], [row["predicted"] for row in rows])
+        scores = type_scores([row["gold"] for row in rows], [row["tags"] for row in rows])
         scores = sorted(scores.items(), key=lambda item: (-item[1]["gold"], item[0]))
         cells = [
             [kind, *(f"{s[name]:.3f}" for name in ("precision", "recall", "f1")),
@@ -281,11 +282,11 @@ class WordTask(HeadTask):
         return self.badness(row) > 0
 
     def badness(self, row: report.Row) -> float:
-        return sum(a != b for a, b in zip(row["tags"], row["predicted"], strict=True))
+        return sum(a != b for a, b in zip(row["gold"], row["tags"], strict=True))
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
         cell: report.Cell = []
-        columns = (row["words"], row["tags"], row["predicted"])
+        columns = (row["words"], row["gold"], row["tags"])
         for word, gold, guess in zip(*columns, strict=True):
             if gold == guess:
                 cell.append((f"{word} ", None))
@@ -300,7 +301,7 @@ class WordTask(HeadTask):
 
 def _classes(rows: Sequence[report.Row]) -> tuple[list[str], list[str]]:
     """Return gold and predicted classes of words; that of a word in an entity is its type."""
-    tags, predicted = ([tag for row in rows for tag in row[n]] for n in ("tags", "predicted"))
+    tags, predicted = ([tag for row in rows for tag in row[n]] for n in ("gold", "tags"))
     if is_bio(tags):
         tags, predicted = ([_type(tag) for tag in column] for column in (tags, predicted))
     return tags, predicted
