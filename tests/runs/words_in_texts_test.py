@@ -95,10 +95,19 @@ def test_a_run_splits_texts_as_its_training(tmp_path, capsys):
         text = f'{before} "{name}".'
         start = text.index(name)
         rows.append({"text": text, "spans": [[start, start + 3, "x"]]})
-    task = tfnlp.finetune(
-        "tag", backbone("bert", None), rows, rows[:20], tmp_path / "run", epochs=12,
-        learning_rate=1e-2, batch_size=8, max_length=16, warmup=0.1, dropout=0.0,
-    )  # fmt: skip
+
+    def tune():
+        return tfnlp.finetune(
+            "tag", backbone("bert", None), rows, rows[:20], tmp_path / "run", epochs=12,
+            learning_rate=1e-2, batch_size=8, max_length=16, warmup=0.1, dropout=0.0,
+        ).results["metrics"]  # fmt: skip
+
+    measured = tune()
+    for index in (tmp_path / "run" / "checkpoints").glob("*/variables.index"):
+        assert b"model.S" in index.read_bytes() and b"optimizer" not in index.read_bytes()
+    (tmp_path / "run" / "results.json").unlink()
+    assert tune() == measured  # the run has ended all the same
+    lines = (tmp_path / "run" / "dev_predictions.jsonl").read_text().splitlines()
     task = tfnlp.load(tmp_path / "run")
     assert task.task_model.task.splitter == "marks"
     assert task.results["metrics"]["f1"] > 0.9
@@ -108,6 +117,8 @@ def test_a_run_splits_texts_as_its_training(tmp_path, capsys):
     assert right >= 18
     assert task.predict([{"text": text} for text in texts]) == found == task.predict(rows[:20])
     words = task.predict([one["words"] for one in found])
+    assert [json.loads(x)["spans"] for x in lines] == [one["spans"] for one in found]
+    assert [json.loads(x)["text"] for x in lines] == texts
     assert [one["tags"] for one in words] == [one["tags"] for one in found]
     assert task.evaluate(rows[:20])["f1"] == pytest.approx(task.results["metrics"]["f1"])
     capsys.readouterr()
