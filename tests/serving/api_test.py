@@ -108,6 +108,22 @@ def test_a_module_is_of_the_task_that_it_states(tmp_path):
     assert list(load_served(tmp_path / "outputs").actions) == ["outputs"]
 
 
+@pytest.mark.parametrize(
+    "splitter, text", [("spaces", "Hello , world !"), ("marks", "Hello, world!")]
+)
+def test_a_module_is_called_with_words_as_it_splits_them(tmp_path, splitter, text):
+    """In the code of `inspect`, which cards have, too."""
+
+    class Lengths(tf.Module):
+        @tf.function(input_signature=[{"text": toys.strings("text")}])
+        def __call__(self, inputs):
+            return {"length": tf.strings.length(inputs["text"])}
+
+    about = {"task": {"task": "tag", "splitter": splitter}}
+    hub.save(Lengths(), tmp_path / "module", about=about)
+    assert f'["{text}"]' in hub.inspect(tmp_path / "module").usage
+
+
 LABELS = {"labels": ("O", "B-x")}
 FINE_TUNED = [
     *(("classify", {**LABELS, "texts": texts}) for texts in (1, 2)),
