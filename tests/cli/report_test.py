@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from tfnlp.data import Question, RoleSentence
+from tfnlp.data.labelled.coreference import CorefDocument
 from tfnlp.runs.report import page
-from tfnlp.tasks import Answer, Choose, Classify, Labels, Similarity, Tag, report
+from tfnlp.tasks import Answer, Choose, Classify, Coref, Labels, Roles, Similarity, Tag, report
 from tfnlp.tasks.answer import question_word
 
 EVIL = "<script>alert('x')</script> & more"
@@ -21,41 +23,41 @@ HISTORY = {
 }
 
 
-def classified(label, predicted, gold_share, *text):
-    other = {"yes": "no", "no": "yes"}[label]
-    probabilities = {label: gold_share, other: 1 - gold_share}
-    return row(list(text), label, predicted, probabilities=probabilities)
+def classified(gold, label, gold_share, text):
+    other = {"yes": "no", "no": "yes"}[gold]
+    probabilities = {gold: gold_share, other: 1 - gold_share}
+    return dict(text=text, gold=gold, label=label, probabilities=probabilities)
 
 
-def row(text, label, predicted, **more):
-    return {"text": text, "label": label, "predicted": predicted, **more}
+def rated(text_a, text_b, gold, score):
+    return dict(text_a=text_a, text_b=text_b, gold=gold, score=score)
 
 
-def asked(key, question, answers, predicted, share, score=1.0):
-    names = ("id", "question", "context", "answers", "predicted", "score", "exact_match", "f1")
-    values = (key, question, CONTEXT, answers, predicted, score, share, share)
+def asked(key, question, gold, answer, share, score=1.0):
+    names = ("id", "question", "context", "gold", "answer", "score", "exact_match", "f1")
+    values = (key, question, CONTEXT, gold, answer, score, share, share)
     return dict(zip(names, values, strict=True))
 
 
 EXAMPLES = {
     "classify": [
-        classified("yes", "yes", 0.9, "fine one", "second segment"),
+        classified("yes", "yes", 0.9, "fine one"),
         classified("no", "yes", 0.3, "nearly right"),
         classified("no", "yes", 0.01, EVIL),
     ],
     "labels": [
-        row(["fine"], ["x", "y"], ["x"], probabilities={"x": 0.9, "y": 0.3}),
-        row(["none"], [], [], probabilities={"x": 0.1, "y": 0.2}),
-        row([EVIL], ["x"], ["y"], probabilities={"x": 0.05, "y": 0.8}),
+        dict(text="fine", gold=["x", "y"], labels=["x"], probabilities={"x": 0.9, "y": 0.3}),
+        dict(text="none", gold=[], labels=[], probabilities={"x": 0.1, "y": 0.2}),
+        dict(text=EVIL, gold=["x"], labels=["y"], probabilities={"x": 0.05, "y": 0.8}),
     ],
     "similarity": [
-        row(["a", EVIL], 5.0, 0.5),
-        row(["b", "b"], 4.0, 3.5),
-        row(["c", "d"], 0.0, 0.0),
+        rated("a", EVIL, 5.0, 0.5),
+        rated("b", "b", 4.0, 3.5),
+        rated("c", "d", 0.0, 0.0),
     ],
     "choose": [
-        row(["stem"], 0, 1, choices=["good end", EVIL], probabilities=[0.25, 0.75]),
-        row(["other"], 0, 0, choices=["x", "y"], probabilities=[0.6, 0.4]),
+        dict(text="stem", choices=["good end", EVIL], gold=0, choice=1, probabilities=[0.25, 0.75]),
+        dict(text="other", choices=["x", "y"], gold=0, choice=0, probabilities=[0.6, 0.4]),
     ],
     "answer": [
         asked("a", "Who came?", ["the duke", "duke"], "duke", 1.0),
@@ -64,9 +66,9 @@ EXAMPLES = {
         asked("d", "What's gone?", [], "", 1.0),
     ],
     "tag": [
-        {"words": ["Ann", EVIL], "tags": ["B-PER", "O"], "predicted": ["B-LOC", "O"]},
-        {"words": ["of", "$", "x"], "tags": ["O", "$", "$$"], "predicted": ["$", "$$", "O"]},
-        {"words": ["so"], "tags": ["O"], "predicted": ["O"]},
+        {"words": ["Ann", EVIL], "gold": ["B-PER", "O"], "tags": ["B-LOC", "O"]},
+        {"words": ["of", "$", "x"], "gold": ["O", "$", "$$"], "tags": ["$", "$$", "O"]},
+        {"words": ["so"], "gold": ["O"], "tags": ["O"]},
     ],
 }
 
@@ -127,7 +129,7 @@ def written(directory, name, rows=None, task=None):
         summary={"model": "toy " + EVIL, "updates": 1200, "rate": 5e-5},
         metrics=METRICS,
         history=HISTORY,
-        baselines=task.baselines([row[task.form.label] for row in rows]),
+        baselines=task.baselines([row["gold"] for row in rows]),
         rows=rows,
     )
     with open(path, encoding="utf-8") as file:
@@ -169,8 +171,7 @@ def test_a_page_is_alone_safe_and_begins_with_the_worst(task, tmp_path):
         assert base64.b64decode(data).startswith(b"\x89PNG")
     assert ["updates", "1,200"] in page.rows and ["rate", "5e-05"] in page.rows
     lines = (tmp_path / "new/report/predictions.jsonl").read_text().splitlines()
-    for row, example in zip(map(json.loads, lines), EXAMPLES[task], strict=True):
-        assert row.keys() == example.keys() and row["predicted"] == example["predicted"]
+    assert [json.loads(line) for line in lines] == EXAMPLES[task]
 
     assert baseline in page.rows
     head = page.rows.index(list(TASKS[task].error_columns))
@@ -184,7 +185,7 @@ def test_a_page_is_alone_safe_and_begins_with_the_worst(task, tmp_path):
 def test_entities_are_counted_by_type(tmp_path):
     tags = ["B-PER", "I-PER", "O", "B-LOC", "B-PER"]
     guess = ["B-PER", "O", "O", "B-LOC", "B-LOC"]
-    examples = [{"words": list("abcde"), "tags": tags, "predicted": guess}]
+    examples = [{"words": list("abcde"), "gold": tags, "tags": guess}]
     rows = Page(written(tmp_path, "tag", examples)).rows
     head = rows.index(["type", "precision", "recall", "F1", "in the data", "predicted"])
     assert rows[head + 1 : head + 3] == [
@@ -242,3 +243,28 @@ def test_failure_leaves_the_older_report(tmp_path):
         written(tmp_path, "classify", broken)
     assert (tmp_path / "index.html").read_text(encoding="utf-8") == before
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_rows_are_the_same_in_every_file():
+    """What was given, the gold and the prediction; a predicate's word stays as it is."""
+    task = Roles(labels=("O", "A0", "V"))
+    example = RoleSentence(("She", "sold", "it"), ("A0", "V", "O"), 1)
+    found = {"tags": ["O", "V", "O"], "probabilities": [0.5, 0.9, 0.8]}
+    words = {"words": ["She", "sold", "it"], "predicate": 1}
+    row = {**words, "gold": ("A0", "V", "O"), **found}
+    assert task.row(example, found) == task.report_row(example, found) == row
+    assert task.error_cells(row)[1][0] == ("She", "wrong")
+    assert ("[sold] ", None) in task.error_cells(row)[1]
+    unknown = RoleSentence(("She", "sold", "it"), None, 1, text="She sold it")
+    text = {**found, "words": words["words"], "spans": [[4, 8, "V"]]}
+    assert task.row(unknown, text) == {"text": "She sold it", "predicate": 1, **text}
+    coref = Coref()
+    document = CorefDocument("He , he .", (((0, 1), (2, 3)),), ("He", ",", "he", "."))
+    row = coref.report_row(document, {"clusters": [[[0, 1]], [[2, 3]]], "mentions": []})
+    assert row["words"] == ["He", ",", "he", "."] and row["gold"] == (((0, 1), (2, 3)),)
+    assert coref.is_wrong(row) and row["mention_f1"] == 1
+    assert ("He", "cluster0") in coref.error_cells(row)[1]
+    question = Question("a", "Who?", "I.", ())
+    answer = {"answer": "I", "score": 0.5}
+    assert "gold" not in Answer().row(question, answer, labelled=False)
+    assert Answer().row(question, answer)["gold"] == ()

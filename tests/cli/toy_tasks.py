@@ -172,7 +172,7 @@ def assert_evaluated_and_predicted(name, run, files, kept, folder, capsys):
         assert_alike(one, other)
 
 
-EXACT = ("tags", "choice", "labels", "clusters", "mentions")
+EXACT = ("tags", "choice", "labels", "clusters", "mentions", "gold", "words", "choices")
 
 
 def assert_alike(one, other):

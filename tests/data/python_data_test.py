@@ -146,7 +146,9 @@ def test_rows_of_each_task(task, data, expected):
         ("similarity", [("a", "b", None)], [TaskExample(("a", "b"), None)]),
         ("choose", [("a", ["b", "c"])], [TaskExample(("a",), None, ("b", "c"))]),
         ("answer", [("Who?", "I.")], [Question("0", "Who?", "I.")]),
-        ("tag", ["A dog"], [TaggedSentence(("A", "dog"), None)]),
+        ("tag", ["A dog."], [TaggedSentence(("A", "dog", "."), None, text="A dog.")]),
+        ("tag", {"text": ["A dog"]}, [TaggedSentence(("A", "dog"), None, text="A dog")]),
+        ("tag", [["A", "dog."]], [TaggedSentence(("A", "dog."), None)]),
         ("tag", [["A", "dog"]], [TaggedSentence(("A", "dog"), None)]),
     ],
 )

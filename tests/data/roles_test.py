@@ -72,8 +72,13 @@ def test_rows_of_roles(tmp_path):
     tuples = [(list(e.words), e.predicate, list(e.tags)) for e in WANT]
     for rows in (path, dicts, tuples, WANT):
         assert Roles.read(rows).examples == WANT
-    unlabelled = Roles.read([("She sold it", 1)], labelled=False).examples
-    assert unlabelled == [RoleSentence(("She", "sold", "it"), None, 1)]
+    for row in ("She sold it.", 1), {"text": "She sold it.", "predicate": 1}:
+        unlabelled = Roles.read([row], labelled=False).examples
+        words = ("She", "sold", "it", ".")
+        assert unlabelled == [RoleSentence(words, None, 1, text="She sold it.")]
+    spans = {"text": "She sold it.", "predicate": 1, "spans": [[0, 3, "A0"], [9, 11, "A1"]]}
+    (found,) = Roles.read([spans]).examples
+    assert found.tags == ("B-A0", "O", "B-A1", "O") and found.text == spans["text"]
     # Roles of spans in another scheme than BIO are read as BIO.
     data = Roles.read([(["a", "b", "c"], 0, ["S-V", "B-A1", "E-A1"])])
     assert data.examples[0].tags == ("B-V", "B-A1", "I-A1") and data.scheme.startswith("BIOES")

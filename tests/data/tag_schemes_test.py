@@ -75,9 +75,11 @@ def test_spans_are_read_as_bio(tmp_path):
     want = [
         TaggedSentence(("Ann", "Lee", "left", "Rome"), ("B-PER", "I-PER", "O", "B-LOC")),
         TaggedSentence(
-            ("Ann", "Lee", "(", "43", ")", "left", "Rome", "."), (*"OOOOOO", "B-LOC", "O")
+            ("Ann", "Lee", "(", "43", ")", "left", "Rome", "."),
+            (*"OOOOOO", "B-LOC", "O"),
+            text="Ann Lee (43) left Rome.",
         ),
-        TaggedSentence(("in", "New", "-", "York"), ("O", "B-LOC", "O", "O")),  # widened
+        TaggedSentence(("in", "New", "-", "York"), ("O", "B-LOC", "O", "O"), text="in New-York"),
         TaggedSentence(("no",), ("O",)),
         TaggedSentence(("in", "Rome"), ("O", "B-LOC")),
         TaggedSentence(("in", "Rome"), ("O", "B-LOC")),
@@ -88,6 +90,12 @@ def test_spans_are_read_as_bio(tmp_path):
         unlabelled = {
             key: value for key, value in row.items() if key in ("tokens", "text", "words")
         }
+        (alone,) = Tag.read([unlabelled], labelled=False).examples
+        assert (alone.words, alone.text) == (example.words, example.text)
+        if example.text is not None:
+            assert [example.text[a:b] for a, b in example.places()] == [*example.words]
+            (coarse,) = Tag.read([unlabelled], labelled=False, splitter="spaces").examples
+            assert coarse.words == tuple(example.text.split())
         rows = [row, unlabelled]
         assert Tag.read(rows, labelled=False).examples[1].tags is None
         with pytest.raises(ValueError, match="row 1: has no 'spans'"):
@@ -124,3 +132,90 @@ def test_comments_in_columns(tmp_path):
                 TaggedSentence(("EU", "#", "#EU"), ("B-A", "O", "B-A")),
                 TaggedSentence(("it",), ("O",)),
             ]
+
+
+CONLLU = """# text = EU rejects it
+1-2\tEUre\t_\t_\t_\t_\t_\t_\t_\t_
+1\tEU\teu\tPROPN\tNNP\t_\t2\tnsubj\t_\t_
+2\trejects\treject\tVERB\tVBZ\t_\t0\troot\t_\t_
+
+1\tYes\tyes\tINTJ\tUH\t_\t0\troot\t_\t_
+"""
+TOKENS = (
+    [("EU", "B-ORG"), ("rejects", "O"), ("German", "B-MISC")],
+    [("Peter", "B-PER"), ("B", "I-PER")],
+)
+TAGGED = [TaggedSentence(*zip(*rows, strict=True)) for rows in TOKENS]
+
+
+def columns(start=1, running=False, count=True, end="\n"):
+    """The sentences as columns: a number of the word, the word, something, the tag."""
+    lines, number = [], start
+    for rows in TOKENS:
+        number = number if running else start
+        for word, tag in rows:
+            lines.append("\t".join([str(number)] * count + [word, "x", tag]))
+            number += 1
+        lines.append("")
+    return end.join(lines) + end
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.txt", "a.tsv"])
+def test_conllu_of_another_name(name, tmp_path):
+    path = write(tmp_path, CONLLU, name)
+    data = Tag.read(path)
+    assert data.examples == [
+        TaggedSentence(("EU", "rejects"), ("PROPN", "VERB")),
+        TaggedSentence(("Yes",), ("INTJ",)),
+    ]
+    assert "CoNLL-U" in Tag.form.understood(data)
+    assert Tag.read(path, label="xpos").examples[1].tags == ("UH",)
+    chosen = Tag.read(path, text=2, label=3, skip=True).examples  # as the user says
+    assert chosen[-1] == TaggedSentence(("yes",), ("INTJ",))
+
+
+@pytest.mark.parametrize("start, running", [(0, False), (1, False), (1, True), (0, True)])
+def test_a_column_that_counts_is_none_of_words(start, running, tmp_path):
+    for content in (columns(start, running), columns(start, running, end="\r\n")):
+        path = write(tmp_path, content, "a.conll")
+        data = Tag.read(path)
+        assert data.examples == TAGGED
+        assert "words in column 1, tags in column 3 of 0 to 3" in Tag.form.understood(data)
+    assert Tag.read(path, text=0).examples[0].words[0] == str(start)
+    numbers = write(tmp_path, columns(count=0).replace("German", "3"), "b.conll")
+    assert Tag.read(numbers).examples[0].words == ("EU", "rejects", "3")
+    with pytest.raises(ValueError, match="counts the words"):
+        Tag.read(write(tmp_path, "1 O\n2 B-A\n\n1 O\n2 O\n", "c.conll"))
+
+
+@pytest.mark.parametrize(
+    "header, more",
+    [
+        ("token\tx\ttag", 0),
+        ("Word\tPOS\tNER", 0),
+        ("id\tform\tx\tentities", 1),
+        ("text\tx\tlabel\n", 0),
+    ],
+)
+def test_a_header_is_no_word(header, more, tmp_path):
+    for before in ("", "# a comment\n"):
+        path = write(tmp_path, f"{before}{header}\n{columns(count=more)}", "a.txt")
+        data = Tag.read(path)
+        assert data.examples == TAGGED and data.scheme == "BIO tags of 3 entities"
+        said = Tag.form.understood(data)
+        assert f"words in column {more}, " in said and "header" in said
+        assert "EU/B-ORG rejects/O German/B-MISC" in said
+    words = write(tmp_path, "Text O\nEU B-A\n\nword NOUN\n", "b.txt")  # words of these names
+    assert len(Tag.read(words).examples[0].words) == 2
+
+
+def test_tags_that_say_none_are_refused(tmp_path):
+    rows = [
+        {"tokens": ["a", "b"], "ner_tags": [0, 1]},
+        {"tokens": ["a", "b"], "ner_tags": [0, -100]},
+    ]
+    for source in (rows, write(tmp_path, "a 0\nb 1\n\na 0\nb -100\n", "a.txt")):
+        with pytest.raises(ValueError, match="(row 1|line 4): the tag -100"):
+            Tag.read(source)
+        (kept,) = Tag.read(source, skip=True).examples
+        assert kept.tags == ("0", "1")

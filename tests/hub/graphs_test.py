@@ -40,7 +40,7 @@ SPECS = {
     "score": dict(task="similarity", texts=2, mean=2.5, deviation=1.5),
     "orders": dict(task="similarity", texts=2, mean=2.5, deviation=1.5, both_orders=True),
     "choice": dict(task="choose", choices=3),
-    "tag": dict(task="tag", labels=("O", "B-x", "I-x")),
+    "tag": dict(task="tag", labels=("O", "B-x", "I-x"), splitter="marks"),
     "crf": dict(task="tag", labels=("O", "B-x", "I-x", "B-y"), crf=1.0),
     "span": dict(task="answer", max_question=8, max_answer=4, unanswerable=True),
 }
@@ -148,7 +148,7 @@ TEXTS = {  # arguments of the program beside a graph
     "label": ("the dog ran", "a cat sat"),
     "score": ("the dog ran", "a cat sat", "home", "the cat"),
     "choice": ("the dog ran", "home", "the cat", "a"),
-    "tag": ("the dog ran home", "a cat"),
+    "tag": ("the dog ran home.", "a (cat)"),
     "span": ("who went home ?", "The dog went home. The cat stayed."),
 }
 
@@ -166,7 +166,7 @@ def check_said(made, lines):
     want = []
     for row, x in zip(rows, found, strict=True):
         if output == "tag":
-            want.append(str(list(zip(row[0].split(), x["tags"], strict=True))))
+            want.append(str(list(zip(x["words"], x["tags"], strict=True))))
         elif output == "choice":
             want.append(f"{row[0]} {dict(zip(row[1:], x['probabilities'], strict=True))}")
         else:

@@ -39,6 +39,18 @@ def test_rows_that_are_left_out(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("rows: 1 of 2 rows left out")
 
 
+def test_what_was_understood_of_tags_is_said(tmp_path, capsys):
+    path = tmp_path / "train.txt"
+    path.write_text("1\tso\tO\n\n1\tin\tO\n2\tNew\tB-A\n3\tYork\tI-A\n4\t!\tO\n")
+    read_data(Tag.form, path, ColumnSettings(), "train")
+    assert capsys.readouterr().err == (
+        f"{path}: words in column 1, tags in column 2 of 0 to 2; BIO tags of 1 entities; "
+        "New/B-A York/I-A !/O\n"
+    )
+    read_data(Tag.form, path, ColumnSettings(), "rows", labelled=False)
+    assert not capsys.readouterr().err
+
+
 def test_columns_that_hold_no_classes(capsys):
     rows = [("a text", str(number)) for number in range(21)]
     read_data(Classify.form, rows[:20], ColumnSettings(), "train")

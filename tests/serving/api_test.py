@@ -45,7 +45,7 @@ ASKED = {
     "similarity": [{"text_a": "abc", "text_b": "é"}],
     "choose": [{"text": "x", "choices": ["a", "abc", "ab"]}],
     "answer": [{"question": "who?", "context": "🙂é Zoë sat"}],
-    "tag": ["Zoë sat .", "the dog ran to Rome ."],
+    "tag": ["🙂 Zoë sat .", "the dog ran to Rome ."],
     "roles": [{"text": "the dog ran", "predicate": 2}],
     "search": ["a query"],
     "outputs": ["abc"],
@@ -85,6 +85,10 @@ def test_tasks_are_what_the_module_returns(module_of, kind):
         elif kind in ("tag", "roles"):
             assert one["tokens"] == rows[i]["text"].split()
             assert one["tags"] == [x.decode() for x in direct["tags"][i] if x]
+            text = rows[i]["text"]
+            of_words = zip(one["tokens"], one["tags"], strict=True)
+            want = [(word, tag[2:]) for word, tag in of_words if tag != "O"]
+            assert [(text[start:end], kind) for start, end, kind in one["spans"]] == want != []
         elif kind == "search":
             assert one["neighbours"][0] == {"text": "first", "score": pytest.approx(0.9), "row": 3}
         else:
@@ -102,6 +106,22 @@ def test_a_module_is_of_the_task_that_it_states(tmp_path):
         (found,) = ask(client, "classify", ["a cat"])
         assert found["label"] == "yes" and set(found) == {"label", "probabilities"}
     assert list(load_served(tmp_path / "outputs").actions) == ["outputs"]
+
+
+@pytest.mark.parametrize(
+    "splitter, text", [("spaces", "Hello , world !"), ("marks", "Hello, world!")]
+)
+def test_a_module_is_called_with_words_as_it_splits_them(tmp_path, splitter, text):
+    """In the code of `inspect`, which cards have, too."""
+
+    class Lengths(tf.Module):
+        @tf.function(input_signature=[{"text": toys.strings("text")}])
+        def __call__(self, inputs):
+            return {"length": tf.strings.length(inputs["text"])}
+
+    about = {"task": {"task": "tag", "splitter": splitter}}
+    hub.save(Lengths(), tmp_path / "module", about=about)
+    assert f'["{text}"]' in hub.inspect(tmp_path / "module").usage
 
 
 LABELS = {"labels": ("O", "B-x")}

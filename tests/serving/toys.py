@@ -11,6 +11,7 @@ from tfnlp import hub, models
 from tfnlp.hub.modules.fill import FillModule
 from tfnlp.hub.saving.save import save_module
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, WordVectors
+from tfnlp.text.words import characters, words_with_offsets
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s", "good", "bad", "film", "."]
 
@@ -75,10 +76,12 @@ def answer(question, context):
 
 
 def tag(text):
-    words = tf.strings.split(text).to_tensor("")
+    ragged, starts, ends = words_with_offsets(text, "spaces")
+    words = ragged.to_tensor("")
+    places = {n: characters(text, x.to_tensor(-1)) for n, x in (("starts", starts), ("ends", ends))}
     names = tf.where(tf.strings.regex_full_match(words, "[A-Z].*"), "B-name", "O")
     real = words != ""
-    return {"tags": tf.where(real, names, ""), "tokens": words,
+    return {"tags": tf.where(real, names, ""), "tokens": words, **places,
             "probabilities": tf.where(real, 0.75, 0.0)}  # fmt: skip
 
 

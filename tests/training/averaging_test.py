@@ -72,9 +72,10 @@ def test_names_with_dots_and_whole_numbers(tmp_path):
     np.testing.assert_array_equal(kept["model/a.b/kernel"], [15, 1.5])
     np.testing.assert_array_equal(kept["model/a.S/kernel"], [16, 1.5])
     assert int(kept["model/count"]) == 6
-    # The optimizer's numbers are not in it: no run can be resumed from a mean.
+    # Neither the optimizer's numbers nor the step are in it: no run can be resumed from a mean.
     with pytest.raises(ValueError, match="cannot be read"):
-        Checkpoints(tmp_path / "checkpoints", variables).restore_average()
+        more = {**variables, "step": tf.Variable(0)}
+        Checkpoints(tmp_path / "checkpoints", more).restore_average()
 
 
 def test_too_few_checkpoints(run):

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp.training import Checkpoints
+from tfnlp.training.checkpoints import drop_slots
 
 
 def make(folder, keep=3):
@@ -42,6 +43,36 @@ def test_keeps_the_last_n_and_the_best(tmp_path):
     ]
     assert checkpoints.restore_best()["step"] == 2
     assert (variable.numpy() == 2.0).all()
+
+
+def test_only_checkpoints_to_go_on_from_have_slots(tmp_path):
+    variables = {n: tf.Variable([0.0] * 100) for n in ("model/a.b/c", "optimizer/m/a", "state/x")}
+    variables["step"] = tf.Variable(0, dtype=tf.int64)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", variables, keep=2)
+
+    def save(step, *kinds):
+        for variable in variables.values():
+            variable.assign(tf.fill(variable.shape, tf.cast(step, variable.dtype)))
+        return [checkpoints.save(step, {"note": "n"}, kind) for kind in kinds]
+
+    def held(path):
+        names = tf.train.load_checkpoint(f"{path}/variables").get_variable_to_shape_map()
+        return sorted(n.split("/")[1] for n in names if n.startswith("variables/"))
+
+    every = ["model.Sa..b.Sc", "optimizer.Sm.Sa", "state.Sx", "step"]
+    (first,), (second, best) = save(1, "step"), save(2, "step", "best")
+    assert held(first) == held(second) == every and held(best) == [every[0], *every[2:]]
+    save(3)
+    assert checkpoints.restore_best()["step"] == 2
+    read = {name: float(tf.reduce_max(x)) for name, x in variables.items()}
+    assert read == {"model/a.b/c": 2, "optimizer/m/a": 3, "state/x": 2, "step": 2}
+    drop_slots(tmp_path)
+    drop_slots(tmp_path)  # nothing is left to do
+    assert held(first) == held(second) == [every[0], *every[2:]]
+    save(4)
+    assert checkpoints.restore_latest()["note"] == "n"
+    read = {name: float(tf.reduce_max(x)) for name, x in variables.items()}
+    assert read == {"model/a.b/c": 2, "optimizer/m/a": 4, "state/x": 2, "step": 2}
 
 
 def truncate(path):

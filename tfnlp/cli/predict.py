@@ -102,13 +102,15 @@ def _predict_task(config: PredictTask, dtype: str | None) -> None:
         source = "texts" if config.text else "standard input"
     task = loaded.task_model.task
     predictions = loaded.predictions(examples, config.batch_size, source)
-    lines = (json.dumps(task.returned(p), ensure_ascii=False) for p in predictions)
+    pairs = zip(examples, predictions, strict=True)
+    labelled = any(task.gold_of(example) not in (None, ()) for example in examples)
+    lines = (json.dumps(task.row(*pair, labelled), ensure_ascii=False) for pair in pairs)
     if config.output:
         write_lines(config.output, lines)
         print(f"{len(examples):,} predictions: {config.output}")
         return
     if not (config.json or config.input):
-        lines = (task.shown(e, p) for e, p in zip(examples, predictions, strict=True))
+        lines = (task.shown(*pair) for pair in pairs)
     for line in lines:
         print(line)
 

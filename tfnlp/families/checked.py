@@ -19,6 +19,7 @@ from tfnlp.settings.options import element_type
 from tfnlp.settings.training import MOST_LAYERS
 from tfnlp.tasks.texts import LABEL_TYPES
 from tfnlp.text.lines import shown
+from tfnlp.text.words import MARKS, SPACES
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
@@ -32,6 +33,7 @@ _NAMED = {
     "architecture": ("skipgram", "cbow"),
     "loss": ("negative", "softmax", "hierarchical", "nce"),
     "label_type": LABEL_TYPES,
+    "splitter": (MARKS, SPACES),
 }
 
 

@@ -58,7 +58,7 @@ def check_rows(config: CheckSettings) -> Check:
     if config.dev is not None:
         config = config.replace(**data.labels_as)
         dev = limited(read_data(task.form, config.dev, config, "dev").examples, config)
-    lines = [f"{source}: {len(data.examples):,} examples of {task.name}", data.read_as]
+    lines = [f"{source}: {len(data.examples):,} examples of {task.name}"]
     reader = None
     if config.model is not None:
         backbone = load_backbone(config.model)
@@ -196,5 +196,5 @@ def _of_every_task(config: CheckSettings) -> Iterator[str]:
             yield f"{name:12s}no: {shortened(str(error), _LONGEST)}"
             continue
         out = f", {len(data.skipped):,} rows left out" if data.skipped else ""
-        yield f"{name:12s}{len(data.examples):,} examples{out}  {data.read_as}"
+        yield f"{name:12s}{len(data.examples):,} examples{out}  {task.form.understood(data)}"
     yield f"for more: tfnlp check {source} TASK"

@@ -18,9 +18,12 @@ from tfnlp.tasks import HeadTask, Task
 
 
 def read_data(
-    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True
+    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True, **options: Any
 ) -> TaskData:
-    """Return the examples of files or Python objects; say how many rows were left out."""
+    """Return the examples of files or Python objects; say how many rows were left out.
+
+    Further options are those of `RowForm.read`.
+    """
     data = form.read(
         source,
         text=config.text_columns,
@@ -29,12 +32,11 @@ def read_data(
         skip=config.skip_bad_rows,
         labelled=labelled,
         name=name,
+        **options,
     )
-    if data.scheme is not None and labelled:
-        say(shown_source(source), data.scheme)
-    doubt = form.doubt(data.examples) if labelled else ""
-    if doubt:
-        say(shown_source(source), doubt)
+    for what in (form.understood(data), form.doubt(data.examples)) if labelled else ():
+        if what:
+            say(shown_source(source), what)
     if data.skipped:
         rows = len(data.examples) + len(data.skipped)
         first = data.skipped[0]
@@ -94,8 +96,6 @@ def read_parts(task: type[Task], config: Any) -> tuple[list[Any], list[Any], Any
     Without dev examples a share of the others is held out, see `held_out`.
     """
     data = read_data(task.form, config.train, config, "train")
-    if data.read_as:
-        say(shown_source(config.train), data.read_as)
     train, config = data.examples[: config.limit], config.replace(**data.labels_as)
     if config.folds:
         return train, [], config

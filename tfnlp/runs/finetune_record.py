@@ -14,6 +14,7 @@ from tfnlp.runs.backbone import backbone_config
 from tfnlp.runs.finetune_examples import crc32
 from tfnlp.runs.finetune_recipe import optimizer_of
 from tfnlp.tasks.baselines import Baseline, shown_baseline
+from tfnlp.training.checkpoints import drop_slots
 from tfnlp.training.optimizers import optimizer_settings
 from tfnlp.training.progress import wrapped
 from tfnlp.training.run import check_run, record_files
@@ -72,10 +73,11 @@ def begin(config: Any, folder: str) -> None:
 
 
 def write_results(folder: str, results: dict[str, Any]) -> None:
-    """Write RUN/results.json, which says that the run has ended."""
+    """Write RUN/results.json, which says that the run has ended; nothing goes on from it."""
     path = os.path.join(folder, task_folder.RESULTS)
     write_lines(path, [json.dumps(results, indent=2)])
     record_files(folder, [task_folder.RESULTS], replace=True)
+    drop_slots(folder)
 
 
 def ended_before(folder: str, kept: Sequence[str]) -> dict[str, Any] | None:

@@ -310,7 +310,8 @@ class Finetuning:
         if kept:
             predictions = model.predict(self.dev, prepared=dev)
             results.update(kept, metrics=model.task.measures(self.dev, predictions))
-        lines = [json.dumps(model.task.returned(p), ensure_ascii=False) for p in predictions]
+        rows = map(model.task.row, self.dev, predictions)
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         write_results(folder, results)
         return results

@@ -115,8 +115,9 @@ class TaskRun:
 
         If they are not labelled, labels may be missing.
         """
-        columns = self.with_columns(config)
-        examples = read_data(self.task_model.task.form, source, columns, name, labelled).examples
+        task, columns = self.task_model.task, self.with_columns(config)
+        data = read_data(task.form, source, columns, name, labelled, splitter=task.splitter)
+        examples = data.examples
         if examples and isinstance(examples[0], TaskExample):
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples
@@ -125,17 +126,19 @@ class TaskRun:
         """Return a prediction for each row.
 
         Args:
-            rows: Texts (for "tag" sentences whose words are separated by spaces) or tuples of texts
-                (of pairs two, of "answer" a question and a document, of "choose" a text and its
-                choices, of "roles" a sentence and its predicate); or what `tfnlp.finetune` takes
-                as `train`, labels or not. A string is one text: give files as `pathlib.Path`s.
+            rows: Texts or tuples of texts (of pairs two, of "answer" a question and a document, of
+                "choose" a text and its choices, of "roles" a text and its predicate); or what
+                `tfnlp.finetune` takes as `train`, labels or not. A string is one text: give files
+                as `pathlib.Path`s. "tag" and "roles" split texts into words as in training: at
+                spaces, or of texts with spans around marks, too. A list of words stays as it is.
             settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
                 `skip_bad_rows`.
 
         Returns:
             a list of dicts: of "classify" `label` and `probabilities`, of "labels" `labels` and
             `probabilities`, of "similarity" `score`, of "choose" `choice` and `probabilities`, of
-            "tag" and "roles" `tags`, of "answer" `answer` and `score`, of "coref" `clusters`, lists
+            "tag" and "roles" `tags`, of a text also its `words` and `spans`, lists of [start, end,
+            type] in characters, of "answer" `answer` and `score`, of "coref" `clusters`, lists
             of [start, end] in characters (of a list of words in words), and `mentions`, their
             texts. Labels are numbers or bools if those of the training were.
 
@@ -336,6 +339,6 @@ class TaskRun:
 def _is_texts(task: Any, row: Any) -> bool:
     return (
         isinstance(row, list)
-        and len(row) == task.count_of_texts
+        and len(row) == task.count_of_texts > 1  # a list alone may be words
         and all(isinstance(text, str) for text in row)
     )

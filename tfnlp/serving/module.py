@@ -17,6 +17,7 @@ from tfnlp.layers import SentencePooling
 from tfnlp.serving import tasks, texts, vectors
 from tfnlp.serving.action import Action, Row, array_of
 from tfnlp.tasks import TASKS, Task
+from tfnlp.text.words import MARKS, SPACES
 
 _ENCODERS = ("encoder", "model")
 _PREPROCESSOR = "preprocessor"
@@ -136,7 +137,9 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
             raise ValueError(_refusal(found))
         call, task = _named(module, next(iter(described.arguments))), _task(found, described)
     if task is not None:
-        playground = task.playground(described.arguments, _labels(module))
+        splitter = _stated(found).get("splitter")
+        known = (splitter,) if splitter in (MARKS, SPACES) else ()
+        playground = task.playground(described.arguments, _labels(module), *known)
         return [tasks.of_task(task.name, playground, call)]
     given, got = set(described.arguments), set(_outputs(described))
     if "attention" in signatures and "translation" in got:
@@ -152,14 +155,19 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
 
 def _task(found: Inspection, described: Call) -> type[Task] | None:
     """Return the task of a module: what it states, or what its inputs and outputs fit."""
-    stated = read_about(found.path).get("task")
-    name = stated.get("task") if isinstance(stated, dict) else None
+    name = _stated(found).get("task")
     task = TASKS.get(name) if isinstance(name, str) else None
     if task is not None and task.playground is not None:
         return task
     given, got = set(described.arguments), set(_outputs(described))
     shown = (task for task in TASKS.values() if task.playground is not None)
     return next((task for task in shown if task.playground.fits(given, got)), None)
+
+
+def _stated(found: Inspection) -> dict[str, Any]:
+    """Return the config of the task that a module states."""
+    stated = read_about(found.path).get("task")
+    return stated if isinstance(stated, dict) else {}
 
 
 def _of_vectors(found: Inspection, described: Call, call: Callable) -> list[Action]:

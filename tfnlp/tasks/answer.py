@@ -304,19 +304,16 @@ class Answer(HeadTask):
         columns = {name: np.split(values, ends) for name, values in soft.items()}
         return columns, soft_weights(encoded, labelled)
 
+    def given(self, example: Any) -> dict[str, Any]:
+        return {"id": example.id, "question": example.question, "context": example.context}
+
+    def gold_of(self, example: Any) -> tuple[str, ...]:
+        return tuple(text for text, _ in example.answers)
+
     def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        golds, found = [text for text, _ in example.answers], prediction["answer"]
+        golds, found = self.gold_of(example), prediction["answer"]
         exact, f1 = squad.question_scores(golds, found, self.unanswerable or not golds)
-        return {
-            "id": example.id,
-            "question": example.question,
-            "context": example.context,
-            "answers": golds,
-            "predicted": found,
-            "score": prediction["score"],
-            "exact_match": exact,
-            "f1": f1,
-        }
+        return {**self.row(example, prediction), "exact_match": exact, "f1": f1}
 
     worst_first: ClassVar[str] = "no word is right and the score is highest"
     error_columns: ClassVar[tuple[str, ...]] = (
@@ -325,8 +322,8 @@ class Answer(HeadTask):
 
     def chart(self, rows: Sequence[report.Row]) -> report.Chart:
         # The gold answer of a question is the first, as annotators differ in length.
-        gold = [row["answers"][0] if row["answers"] else "" for row in rows]
-        return report.Lengths(gold, [row["predicted"] for row in rows])
+        gold = [row["gold"][0] if row["gold"] else "" for row in rows]
+        return report.Lengths(gold, [row["answer"] for row in rows])
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
         groups = collections.defaultdict(list)
@@ -337,9 +334,9 @@ class Answer(HeadTask):
             for word, group in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
         ]
         empty = [
-            sum(not row["answers"] for row in rows),
-            sum(not row["predicted"] for row in rows),
-            sum(not row["answers"] and not row["predicted"] for row in rows),
+            sum(not row["gold"] for row in rows),
+            sum(not row["answer"] for row in rows),
+            sum(not row["gold"] and not row["answer"] for row in rows),
         ]
         none = ["in the data", "predicted", "of them rightly"]
         return [
@@ -354,13 +351,13 @@ class Answer(HeadTask):
         return row["score"]
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
-        golds, guess = list(dict.fromkeys(row["answers"])) or ["(no answer)"], row["predicted"]
+        golds, guess = list(dict.fromkeys(row["gold"])) or ["(no answer)"], row["answer"]
         return [
             [(report.short(row["question"]), None)],
             [("\n".join(golds), "right")],
             [(guess or "(no answer)", "wrong")],
             [(f"{row['score']:.2f}", None)],
-            report.marked(row["context"], row["answers"], guess),
+            report.marked(row["context"], row["gold"], guess),
         ]
 
 

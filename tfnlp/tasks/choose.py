@@ -69,6 +69,7 @@ class Choose(SegmentTask):
     form: ClassVar[ChoiceRows] = ChoiceRows()
     playground: ClassVar[type[Playground]] = ChoosePlayground
     output: ClassVar[str] = "choice"
+    predicts: ClassVar[str] = "choice"
     does: ClassVar[str] = "choose the text that goes on from another"
     pipeline: ClassVar[str] = "multiple-choice"
     pairs: ClassVar[bool] = True
@@ -169,14 +170,8 @@ class Choose(SegmentTask):
     def example_settings(self) -> dict[str, Any]:
         return {"choices": self.choices}
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        return {
-            "text": list(example.segments),
-            "label": example.label,
-            "choices": list(example.choices),
-            "predicted": prediction["choice"],
-            "probabilities": prediction["probabilities"],
-        }
+    def given(self, example: Any) -> dict[str, Any]:
+        return {"text": example.segments[0], "choices": list(example.choices)}
 
     worst_first: ClassVar[str] = "the gold choice was least probable"
     error_columns: ClassVar[tuple[str, ...]] = ("text", "choices, with their probability")
@@ -189,12 +184,12 @@ class Choose(SegmentTask):
         return report.Sureness(right, wrong)
 
     def badness(self, row: report.Row) -> float:
-        return -row["probabilities"][row["label"]]
+        return -row["probabilities"][row["gold"]]
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
         cell: report.Cell = []
         for index, choice in enumerate(row["choices"]):
-            mark = {row["label"]: "right", row["predicted"]: "wrong"}.get(index)
+            mark = {row["gold"]: "right", row["choice"]: "wrong"}.get(index)
             cell += [(f"{row['probabilities'][index]:.3f}  ", None), (report.short(choice), mark)]
             cell.append(("\n", None))
-        return [report.texts_cell(row["text"]), cell[:-1]]
+        return [report.texts_cell([row["text"]]), cell[:-1]]

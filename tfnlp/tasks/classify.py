@@ -61,6 +61,9 @@ class Classify(NamedTask):
     def golds(cls, examples: Sequence[Any]) -> list[str]:
         return [class_name(e.label) for e in examples]
 
+    def gold_of(self, example: Any) -> Any:
+        return None if example.label is None else self._typed(class_name(example.label))
+
     def some_label(self, example: Any) -> Any:
         return dataclasses.replace(example, label=self.labels[0])
 
@@ -107,30 +110,26 @@ class Classify(NamedTask):
             found["f1"] = Baseline(positive, f"always {quoted(second)}")
         return found
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        found = {"predicted": prediction["label"], "probabilities": prediction["probabilities"]}
-        return {**super().report_row(example, prediction), **found}
-
     worst_first: ClassVar[str] = "the gold class was least probable"
     error_columns: ClassVar[tuple[str, ...]] = ("gold", "predicted", "p(gold)", "text")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Chart:
-        truth, guess = ([row[name] for row in rows] for name in ("label", "predicted"))
+        truth, guess = ([class_name(row[name]) for row in rows] for name in ("gold", "label"))
         return report.Confusion(truth, guess, self.labels)
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
-        truth, guess = ([row[name] for row in rows] for name in ("label", "predicted"))
+        truth, guess = ([class_name(row[name]) for row in rows] for name in ("gold", "label"))
         return [report.by_class(truth, guess, self.labels)]
 
     def badness(self, row: report.Row) -> float:
-        return -row["probabilities"].get(row["label"], 0.0)
+        return -row["probabilities"].get(row["gold"], 0.0)
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
         return [
-            [(row["label"], "right")],
-            [(row["predicted"], "wrong")],
+            [(class_name(row["gold"]), "right")],
+            [(class_name(row["label"]), "wrong")],
             [(f"{-self.badness(row):.4f}", None)],
-            report.texts_cell(row["text"]),
+            self.texts_cell(row),
         ]
 
 

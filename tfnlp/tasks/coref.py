@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
@@ -20,8 +19,8 @@ from tfnlp.tasks import report
 from tfnlp.tasks.coreference_scores import coreference_scores
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, windows_of
-from tfnlp.tasks.task import HeadTask, Measures, Prediction, Tensors, strings
-from tfnlp.text.words import words_with_offsets
+from tfnlp.tasks.task import TEXTS, HeadTask, Measures, Prediction, Tensors, strings
+from tfnlp.text.words import MARKS, characters, word_places, words_with_offsets
 
 _HOPS = 16  # 2**16 mentions in a row
 _WIDEST = 30
@@ -43,15 +42,10 @@ class CorefPlayground(Playground):
     )  # fmt: skip
 
     def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-        """Return clusters with places in characters; the module counts bytes."""
-        text = row["text"].encode()
         clusters: dict[int, list[list[int]]] = {}
-        for start, end, cluster in zip(
-            found["starts"], found["ends"], found["clusters"], strict=True
-        ):
+        for *place, cluster in zip(found["starts"], found["ends"], found["clusters"], strict=True):
             if cluster >= 0:
-                places = [len(text[:byte].decode("utf-8", "ignore")) for byte in (start, end)]
-                clusters.setdefault(cluster, []).append(places)
+                clusters.setdefault(cluster, []).append(place)
         return {"clusters": [clusters[number] for number in sorted(clusters)]}
 
 
@@ -91,7 +85,7 @@ class Coref(HeadTask):
         width = settings.width
         if width is None:
             sizes = [
-                len(re.findall(r"\w+|[^\w\s]", e.text[start:end]))
+                len(word_places(e.text[start:end], MARKS))
                 for e in examples
                 for cluster in e.characters(e.clusters)
                 for start, end in cluster
@@ -134,7 +128,7 @@ class Coref(HeadTask):
 
     @property
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
-        return {"serving_default": {"text": strings("text")}}
+        return dict.fromkeys(("serving_default", TEXTS), {"text": strings("text")})
 
     def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
         """Encode texts `[B]`, each as all of its windows, one after the other: `[B, C window]`.
@@ -206,7 +200,7 @@ class Coref(HeadTask):
         inputs: Mapping[str, Any],
         crf: CRF | None,
     ) -> Tensors:
-        """Return `mentions`, strings, `starts` and `ends`, bytes, and `clusters`: `[B, K]` each.
+        """Return `mentions`, strings, `starts`, `ends`, characters, and `clusters`: `[B, K]` each.
 
         Mentions are in the order of the text, then padding: "" and -1.
         """
@@ -230,6 +224,7 @@ class Coref(HeadTask):
         texts = tf.repeat(inputs["text"][:, None], most, axis=1)
         size = tf.where(there, ends - starts, 0)
         mentions = tf.strings.substr(texts, tf.maximum(starts, 0), size)
+        starts, ends = (characters(inputs["text"], places) for places in (starts, ends))
         return {"mentions": mentions, "starts": starts, "ends": ends, "clusters": clusters}
 
     def predictions(
@@ -266,11 +261,11 @@ class Coref(HeadTask):
     def perfect(self, example: Any) -> Prediction:
         return {"clusters": [[list(span) for span in c] for c in example.clusters], "mentions": []}
 
+    def given(self, example: Any) -> dict[str, Any]:
+        return {"text": example.text} if example.words is None else {"words": list(example.words)}
+
     def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        predicted = example.characters(_clusters(prediction))
-        gold = example.characters(example.clusters)
-        scores = coreference_scores([gold], [predicted])
-        return {"text": example.text, "gold": gold, "predicted": predicted, **scores}
+        return {**self.row(example, prediction), **self.measures([example], [prediction])}
 
     worst_first: ClassVar[str] = "the CoNLL F1 of the document is lowest"
     error_columns: ClassVar[tuple[str, ...]] = ("CoNLL F1", "gold", "predicted")
@@ -299,11 +294,16 @@ class Coref(HeadTask):
         return self.badness(row) > 0
 
     def badness(self, row: report.Row) -> float:
-        right = float(sorted(row["gold"]) == sorted(row["predicted"]))
+        right = float(sorted(row["gold"]) == sorted(row["clusters"]))
         return 1 - row.get("conll_f1", right)
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
-        texts = [_coloured(row["text"], row[name]) for name in ("gold", "predicted")]
+        words = tuple(row["words"]) if "words" in row else None
+        document = CorefDocument(" ".join(words) if words else row["text"], None, words)
+        texts = [
+            _coloured(document.text, document.characters(row[name]))
+            for name in ("gold", "clusters")
+        ]
         return [[(f"{100 - 100 * self.badness(row):.1f}", None)], *texts]
 
 
@@ -345,8 +345,7 @@ def _bytes(text: str) -> np.ndarray:
 
 def _prediction(example: CorefDocument, decoded: Mapping[str, np.ndarray]) -> Prediction:
     """Return clusters in characters, of a document of words in words, and their texts."""
-    offsets = _bytes(example.text)
-    spans = [np.searchsorted(offsets, decoded[name]) for name in ("starts", "ends")]
+    spans = [decoded[name] for name in ("starts", "ends")]
     if example.words is not None:
         places = np.array(example.places()).reshape(-1, 2)
         spans[0] = np.searchsorted(places[:, 1], spans[0], "right")
@@ -368,7 +367,7 @@ def _clusters(prediction: Prediction) -> Clusters:
 
 
 def _of_rows(rows: Sequence[report.Row]) -> Measures:
-    return coreference_scores([r["gold"] for r in rows], [r["predicted"] for r in rows])
+    return coreference_scores([r["gold"] for r in rows], [_clusters(r) for r in rows])
 
 
 def _coloured(text: str, clusters: Clusters) -> report.Cell:

@@ -71,6 +71,9 @@ class Labels(NamedTask):
     def golds(cls, examples: Sequence[Any]) -> list[list[str]]:
         return [cls.classes_of(example) for example in examples]
 
+    def gold_of(self, example: Any) -> tuple | None:
+        return None if example.label is None else tuple(map(self._typed, self.classes_of(example)))
+
     def balanced(self, examples: Sequence[Any]) -> dict[str, float]:
         """Return `(n - n_k) / n_k`, n_k of n examples: both decisions then count alike.
 
@@ -154,13 +157,6 @@ class Labels(NamedTask):
             return self
         return dataclasses.replace(self, thresholds=tuple(results["thresholds"].values()))
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        return {
-            **super().report_row(example, prediction),
-            "predicted": prediction["labels"],
-            "probabilities": prediction["probabilities"],
-        }
-
     worst_first: ClassVar[str] = "a right decision was least probable"
     error_columns: ClassVar[tuple[str, ...]] = ("missing", "too many", "right", "text")
 
@@ -181,24 +177,26 @@ class Labels(NamedTask):
         self, rows: Sequence[report.Row]
     ) -> tuple[list[str], collections.Counter, Measures]:
         """Return the 20 commonest labels, how often each is in the data, and their measures."""
-        gold = [row["label"] for row in rows]
+        gold, found = ([list(map(class_name, row[n])) for row in rows] for n in ("gold", "labels"))
         counts = collections.Counter(name for names in gold for name in names)
         names = sorted(self.labels, key=lambda name: (-counts[name], name))[: report.SHOWN]
-        return names, counts, label_sets(gold, [row["predicted"] for row in rows], names)
+        return names, counts, label_sets(gold, found, names)
 
     def is_wrong(self, row: report.Row) -> bool:
-        return set(row["predicted"]) != set(row["label"])
+        return set(row["labels"]) != set(row["gold"])
 
     def badness(self, row: report.Row) -> float:
         """Return minus the smallest probability of a decision that would have been right."""
-        gold, p = set(row["label"]), row["probabilities"].items()
+        gold, p = set(row["gold"]), row["probabilities"].items()
         return -min((x if name in gold else 1 - x for name, x in p), default=0.0)
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
-        gold, guess = set(row["label"]), set(row["predicted"])
+        gold, guess = set(row["gold"]), set(row["labels"])
         marks = ((gold - guess, "right"), (guess - gold, "wrong"), (gold & guess, None))
-        names = [[(", ".join(sorted(labels)) or "–", mark)] for labels, mark in marks]
-        return [*names, report.texts_cell(row["text"])]
+        names = [
+            [(", ".join(sorted(map(class_name, labels))) or "–", mark)] for labels, mark in marks
+        ]
+        return [*names, self.texts_cell(row)]
 
     def files(self, crf: Any) -> dict[str, Any]:
         return {"thresholds.json": dict(zip(self.labels, self._thresholds, strict=True))}

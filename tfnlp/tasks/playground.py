@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from tfnlp.text.words import SPACES
+
 
 @dataclass(frozen=True)
 class Field:
@@ -36,6 +38,7 @@ class Playground(abc.ABC):
     Args:
         inputs: those of the module's signature by name.
         labels: the names of its labels; None if it has none.
+        splitter: how it splits texts into words, see `tfnlp.text.words.words_with_offsets`.
 
     Attributes:
         title: the text of its tab.
@@ -52,9 +55,12 @@ class Playground(abc.ABC):
     gives: ClassVar[Set[str]]
 
     def __init__(
-        self, inputs: Mapping[str, tf.TensorSpec], labels: Sequence[str] | None = None
+        self,
+        inputs: Mapping[str, tf.TensorSpec],
+        labels: Sequence[str] | None = None,
+        splitter: str = SPACES,
     ) -> None:
-        self.inputs, self.labels = inputs, labels
+        self.inputs, self.labels, self.splitter = inputs, labels, splitter
 
     @classmethod
     def fits(cls, inputs: Set[str], outputs: Set[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.metrics import precision_recall_fscore_support
 
-Row = Mapping[str, Any]  # an example and its prediction, see `Task.report_row`
+Row = Mapping[str, Any]  # an example and its prediction, see `HeadTask.report_row`
 # (text, mark) pairs: the mark is None, "right", "wrong", "gold" or "guess". The page escapes them.
 Cell = list[tuple[str, str | None]]
 

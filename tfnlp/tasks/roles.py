@@ -10,13 +10,16 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.role_sentences import RoleRows, RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
+from tfnlp.data.labelled.tagged_sentences import split_sentence
 from tfnlp.settings.roles import RolesSettings
+from tfnlp.tasks import report
 from tfnlp.tasks.entities import entities, rates
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, windows_of
 from tfnlp.tasks.tag import tagging
 from tfnlp.tasks.task import Measures, Prediction
 from tfnlp.tasks.words import WordPlayground, WordTask
+from tfnlp.text.words import word_places
 
 
 class RolesPlayground(WordPlayground):
@@ -27,12 +30,12 @@ class RolesPlayground(WordPlayground):
     help: ClassVar[str] = "The roles of the words around a predicate."
     takes: ClassVar[tuple[Set[str], ...]] = ({"text", "predicate"},)
     fields: ClassVar[tuple[Field, ...]] = (
-        Field("text", "Sentence, words between spaces", "line", WordPlayground.example),
+        Field("text", "Sentence", "line", WordPlayground.example),
         Field("predicate", "Number of the predicate's word, from 0", "number", "2"),
     )
 
     def check(self, row: Mapping[str, Any]) -> None:
-        count = len(row["text"].encode().split())  # at ASCII spaces, as TensorFlow splits it
+        count = len(word_places(row["text"], self.splitter))
         if row["predicate"] >= count:
             raise ValueError(
                 f"predicate {row['predicate']} must be from 0 to {count - 1}, the number of a word"
@@ -50,14 +53,12 @@ class Roles(WordTask):
     does: ClassVar[str] = "say which role each word of a sentence has for a predicate"
     main_measure: ClassVar[str] = "f1"
     count_of_texts: ClassVar[int] = 2
-    takes: ClassVar[str] = (
-        "a sentence, its words between spaces, and its predicate (a word of it, or its number "
-        "from 0)"
-    )
+    takes: ClassVar[str] = "a text and its predicate (a word of it, or its number from 0)"
 
     def example_of(self, texts: Sequence[str], number: int) -> RoleSentence:
-        words = tuple(texts[0].split())
-        return RoleSentence(words, None, _predicate(words, texts[1].strip(), number))
+        words = split_sentence(texts[0], self.splitter).words
+        place = _predicate(words, texts[1].strip(), number)
+        return RoleSentence(words, None, place, text=texts[0])
 
     @property
     def only_module(self) -> str:
@@ -103,10 +104,13 @@ class Roles(WordTask):
         """Return accuracy, and precision, recall and f1 of roles, see `role_scores`."""
         return role_scores(self.golds(examples), self.predicted_tags(predictions))
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        found = super().report_row(example, prediction)
-        found["words"][example.predicate] = f"[{found['words'][example.predicate]}]"
-        return found
+    def given(self, example: Any) -> dict[str, Any]:
+        return {**super().given(example), "predicate": example.predicate}
+
+    def error_cells(self, row: report.Row) -> list[report.Cell]:
+        words = [*row["words"]]
+        words[row["predicate"]] = f"[{words[row['predicate']]}]"
+        return super().error_cells({**row, "words": words})
 
 
 def _predicate(words: Sequence[str], predicate: str, number: int) -> int:

@@ -49,6 +49,7 @@ class Similarity(TextTask):
     form: ClassVar[ScoreRows] = ScoreRows()
     playground: ClassVar[type[Playground]] = SimilarityPlayground
     output: ClassVar[str] = "score"
+    predicts: ClassVar[str] = "score"
     does: ClassVar[str] = "say how similar two texts are"
     pipeline: ClassVar[str] = "text-classification"
     main_measure: ClassVar[str] = "pearson"
@@ -138,24 +139,21 @@ class Similarity(TextTask):
         scores = ((soft["soft_scores"] - self.mean) / self.deviation).astype(np.float32)
         return {}, {**soft_weights(encoded, labelled), "soft_scores": scores}
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        return {**super().report_row(example, prediction), "predicted": prediction["score"]}
-
     worst_first: ClassVar[str] = "the difference is largest"
     error_columns: ClassVar[tuple[str, ...]] = ("gold", "predicted", "difference", "text")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Chart:
-        return report.Scatter(*([row[name] for row in rows] for name in ("label", "predicted")))
+        return report.Scatter(*([row[name] for row in rows] for name in ("gold", "score")))
 
     def badness(self, row: report.Row) -> float:
-        return abs(row["predicted"] - row["label"])
+        return abs(row["score"] - row["gold"])
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
         return [
-            [(f"{row['label']:.2f}", "right")],
-            [(f"{row['predicted']:.2f}", "wrong")],
-            [(f"{row['predicted'] - row['label']:+.2f}", None)],
-            report.texts_cell(row["text"]),
+            [(f"{row['gold']:.2f}", "right")],
+            [(f"{row['score']:.2f}", "wrong")],
+            [(f"{row['score'] - row['gold']:+.2f}", None)],
+            self.texts_cell(row),
         ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from tfnlp.data.labelled.tag_schemes import is_bio
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence, TagRows
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence, TagRows, split_sentence
 from tfnlp.settings.tag import TagSettings
 from tfnlp.tasks.entities import entity_scores
 from tfnlp.tasks.playground import Field, Playground
@@ -26,7 +26,7 @@ class TagPlayground(WordPlayground):
     help: ClassVar[str] = "The tag of each word."
     takes: ClassVar[tuple[Set[str], ...]] = ({"text"},)
     fields: ClassVar[tuple[Field, ...]] = (
-        Field("text", "Sentences, one a line, words between spaces", "lines",
+        Field("text", "Texts, one a line", "lines",
               WordPlayground.example),
     )  # fmt: skip
 
@@ -41,10 +41,10 @@ class Tag(WordTask):
     playground: ClassVar[type[Playground]] = TagPlayground
     does: ClassVar[str] = "tag the words of a sentence"
     count_of_texts: ClassVar[int] = 1
-    takes: ClassVar[str] = "a sentence, its words between spaces"
+    takes: ClassVar[str] = "a text"
 
     def example_of(self, texts: Sequence[str], number: int) -> TaggedSentence:
-        return TaggedSentence(tuple(texts[0].split()), None)
+        return split_sentence(texts[0], self.splitter)
 
     def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
         words = self.words_in(inputs)

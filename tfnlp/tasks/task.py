@@ -22,10 +22,12 @@ from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples
+from tfnlp.text.words import MARKS
 
 Tensors = dict[str, tf.Tensor]
 Prediction = dict[str, Any]
 Measures = dict[str, float]
+TEXTS = "texts"  # the signature of texts as they are, with places in them
 
 
 class Task:
@@ -76,6 +78,7 @@ class HeadTask(Task, abc.ABC):
         output: the kind of its model's output, see `tfnlp.models.bert_task`.
         does: what a model of it does, for a model card: "classify texts".
         pipeline: the name that Hugging Face has for it.
+        predicts: the name of what stands against the gold in a prediction.
         of_windows: whether outputs are over the positions of windows: a teacher must read the same.
 
     Raises:
@@ -85,9 +88,11 @@ class HeadTask(Task, abc.ABC):
     output: ClassVar[str]
     does: ClassVar[str]
     pipeline: ClassVar[str]
+    predicts: ClassVar[str] = "label"
     of_windows: ClassVar[bool] = False
     labels: ClassVar[tuple[str, ...]] = ()
     crf: ClassVar[float] = 0.0
+    splitter: ClassVar[str] = MARKS  # of texts into words, see `words_with_offsets`
     both_orders: ClassVar[bool] = False
     unanswerable: ClassVar[bool] = False
     mean: ClassVar[float] = 0.0  # of scores, whose model gives `(score - mean) / deviation`
@@ -351,11 +356,26 @@ class HeadTask(Task, abc.ABC):
         """
         return {}, {**soft_weights(encoded, labelled), **soft}
 
-    # Pages.
+    # Files and pages.
 
     @abc.abstractmethod
+    def given(self, example: Any) -> dict[str, Any]:
+        """Return what an example is, without its label, as files have it."""
+
+    def gold_of(self, example: Any) -> Any:
+        """Return what is to be predicted of an example, as files have it; None: not known."""
+        return getattr(example, self.form.label)
+
+    def row(self, example: Any, prediction: Prediction, labelled: bool = True) -> dict[str, Any]:
+        """Return an example, its `gold` if it is known, and its prediction, as files have them."""
+        gold = self.gold_of(example)
+        known = gold is not None and (labelled or gold != ())
+        found = self.returned(prediction)
+        return {**self.given(example), **({"gold": gold} if known else {}), **found}
+
     def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        """Return an example and its prediction as the report has them."""
+        """Return a row of the report: that of files, and what is shown beside it."""
+        return self.row(example, prediction)
 
     worst_first: ClassVar[str]  # in which order errors stand, in words
     error_columns: ClassVar[tuple[str, ...]]  # names of the cells of an error
@@ -370,7 +390,7 @@ class HeadTask(Task, abc.ABC):
 
     def is_wrong(self, row: report.Row) -> bool:
         """Return whether an example is an error."""
-        return row["predicted"] != row["label"]
+        return row[self.predicts] != row["gold"]
 
     @abc.abstractmethod
     def badness(self, row: report.Row) -> float:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.examples import TaskExample, class_name
 from tfnlp.layers import CRF
+from tfnlp.tasks import report
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed
 from tfnlp.tasks.task import HeadTask, Prediction, rows_of, strings
@@ -130,8 +131,12 @@ class TextTask(SegmentTask):
         segments, _, words = reader.read([inputs[name] for name in self._names])
         return {**packed(reader, segments, self.max_length), "words": words}
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        return {"text": list(example.segments), "label": self.golds([example])[0]}
+    def given(self, example: Any) -> dict[str, Any]:
+        return dict(zip(self._names, example.segments, strict=True))
+
+    def texts_cell(self, row: report.Row) -> report.Cell:
+        """Return the texts of a row of a report as a cell."""
+        return report.texts_cell([row[name] for name in self._names])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -173,19 +178,20 @@ class NamedTask(TextTask):
         return collections.Counter(name for e in examples for name in cls.classes_of(e))
 
     def returned(self, prediction: Prediction) -> Prediction:
-        def value(name: str) -> Any:
-            try:
-                return LABEL_TYPES[self.label_type](name)
-            except ValueError:  # a label of a teacher
-                return name
-
         found = {
-            key: value(x) if isinstance(x, str) else list(map(value, x))
+            key: self._typed(x) if isinstance(x, str) else list(map(self._typed, x))
             for key, x in prediction.items()
             if key != "probabilities"
         }
-        named = {value(name): p for name, p in prediction["probabilities"].items()}
+        named = {self._typed(name): p for name, p in prediction["probabilities"].items()}
         return {**found, "probabilities": named}
+
+    def _typed(self, name: str) -> Any:
+        """Return a label as the examples that were learnt from have it."""
+        try:
+            return LABEL_TYPES[self.label_type](name)
+        except ValueError:  # a label of a teacher
+            return name
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -17,10 +17,17 @@ from tfnlp.layers import CRF
 from tfnlp.layers.kernels.chain import Chain, best_path, marginals
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
-from tfnlp.tasks.entities import type_scores
+from tfnlp.tasks.entities import entities, type_scores
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import WINDOW, Columns, Encoded, EncodedExamples, padded, window_parts
-from tfnlp.tasks.task import HeadTask, Prediction, Tensors, rows_of, strings
+from tfnlp.tasks.task import TEXTS, HeadTask, Prediction, Tensors, rows_of, strings
+from tfnlp.text.words import (
+    MARKS,
+    SPACES,
+    WORDS_AND_MARKS,
+    characters,
+    words_with_offsets,
+)
 
 _NEVER = -1e9  # of a tag that may not follow
 _WINDOWS = 256  # windows, and sentences, that are decoded at a time
@@ -32,12 +39,15 @@ _CRF_RATES = {True: 100.0, False: 10.0}  # of a whole encoder: True; of a networ
 class WordPlayground(Playground):
     """A sentence with a tag for each word on a page."""
 
-    gives: ClassVar[Set[str]] = {"tags", "tokens", "probabilities"}
+    gives: ClassVar[Set[str]] = {"tags", "tokens", "probabilities", "starts", "ends"}
     example: ClassVar[str] = "Ada Lovelace lived in London ."
 
     def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
         count = sum(token != "" for token in found["tokens"])
-        return {name: found[name][:count] for name in ("tokens", "tags", "probabilities")}
+        names = ("tokens", "tags", "probabilities", "starts", "ends")
+        shown = {name: found[name][:count] for name in names}
+        places = list(zip(shown["starts"], shown["ends"], strict=True))
+        return {**shown, "spans": spans_of(shown["tags"], places)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +58,8 @@ class WordTask(HeadTask):
         labels: names of the tags, in the order of the model's outputs.
         stride: pieces from one window to the next.
         crf: the rate of a CRF over the tags, see `tfnlp.layers.CRF`; 0: each tag on its own.
+        splitter: how texts are split into words, as they were in training: "marks" or "spaces",
+            see `tfnlp.text.words.words_with_offsets`.
     """
 
     output: ClassVar[str] = "tag"
@@ -56,8 +68,11 @@ class WordTask(HeadTask):
     labels: tuple[str, ...] = ()
     stride: int = 64
     crf: float = 0.0
+    splitter: str = SPACES
 
     def check(self) -> None:
+        if self.splitter not in (MARKS, SPACES):
+            raise ValueError(f"splitter={self.splitter!r} must be {MARKS!r} or {SPACES!r}")
         if len(self.labels) < 2:
             raise ValueError(
                 f"labels={self.labels!r} must be two or more; give examples of different labels"
@@ -73,6 +88,7 @@ class WordTask(HeadTask):
             labels=tuple(sorted({tag for e in examples for tag in e.tags})),
             stride=settings.stride,
             crf=_CRF_RATES[values["whole"]] if settings.crf else 0.0,
+            splitter=SPACES if all(e.text is None for e in examples) else MARKS,
             max_length=values["max_length"],
         )
 
@@ -103,6 +119,10 @@ class WordTask(HeadTask):
         return "a CRF over its tags" if self.crf else ""
 
     @property
+    def example_settings(self) -> dict[str, Any]:
+        return {"words": WORDS_AND_MARKS if self.splitter == MARKS else None}
+
+    @property
     def head(self) -> dict[str, Any]:
         return {**super().head, **({"crf": self.crf} if self.crf else {})}
 
@@ -114,20 +134,19 @@ class WordTask(HeadTask):
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
         lengths = tf.TensorSpec([None], "int32", name="sequence_len")
         return {
-            "serving_default": {"text": strings("text")},
+            **dict.fromkeys(("serving_default", TEXTS), {"text": strings("text")}),
             "tokens": {"tokens": strings("tokens", 2), "sequence_len": lengths},
         }
 
     def words_in(self, inputs: Mapping[str, Any]) -> tf.RaggedTensor:
-        """Return the words of the inputs, strings ragged `[B, (W)]`: texts are split at spaces."""
+        """Return the words of the inputs, strings ragged `[B, (W)]`."""
         if "words" in inputs:
             return inputs["words"]
         if "text" in inputs:
-            words = tf.strings.split(inputs["text"])
-        else:
-            width = tf.shape(inputs["tokens"])[1]
-            lengths = tf.clip_by_value(inputs["sequence_len"], 0, width)
-            words = tf.RaggedTensor.from_tensor(inputs["tokens"], lengths)
+            return words_with_offsets(inputs["text"], self.splitter)[0]
+        width = tf.shape(inputs["tokens"])[1]
+        lengths = tf.clip_by_value(inputs["sequence_len"], 0, width)
+        words = tf.RaggedTensor.from_tensor(inputs["tokens"], lengths)
         return words.with_row_splits_dtype(tf.int64)
 
     def pieces_of(self, reader: Any, words: tf.RaggedTensor) -> tuple[tf.RaggedTensor, Any]:
@@ -157,11 +176,18 @@ class WordTask(HeadTask):
         inputs: Mapping[str, Any],
         crf: CRF | None,
     ) -> Tensors:
-        """Return `tags`, `probabilities` and `tokens`, "" and 0 at padding: `[B, T]` each."""
+        """Return `tags`, `probabilities` and `tokens`, "" and 0 at padding: `[B, T]` each.
+
+        Of texts also `starts` and `ends`, where the words stand in characters, -1 at padding.
+        """
         words = self.words_in(inputs)
         logits = word_logits(outputs["tag_logits"], encoded, tf.size(words.values))
         found = decode_tags(logits, words.row_splits, self.labels, crf)
         found["tokens"] = words.to_tensor("")
+        if "text" in inputs:
+            text, places = inputs["text"], words_with_offsets(inputs["text"], self.splitter)[1:]
+            ends = (characters(text, place.to_tensor(-1)) for place in places)
+            found.update(zip(("starts", "ends"), ends, strict=True))
         if "tokens" in inputs:  # as wide as the input
             more = [[0, 0], [0, tf.shape(inputs["tokens"])[1] - tf.shape(found["tags"])[1]]]
             padding = {tf.string: "", tf.float32: 0.0}
@@ -185,8 +211,13 @@ class WordTask(HeadTask):
             splits = encoded.splits[first : first + _WINDOWS + 1]
             some = logits[splits[0] : splits[-1]]
             rows = rows_of(decode_tags(some, splits - splits[0], self.labels, crf))
-            for row, words in zip(rows, np.diff(splits), strict=True):
-                found.append({name: values[:words] for name, values in row.items()})
+            some = examples[first : first + _WINDOWS]
+            for row, example in zip(rows, some, strict=True):
+                count = len(example.words)
+                found.append({name: values[:count] for name, values in row.items()})
+                if example.text is not None:
+                    spans = spans_of(found[-1]["tags"], example.places())
+                    found[-1].update(words=list(example.words), spans=spans)
         return found
 
     def shown(self, example: Any, prediction: Prediction) -> str:
@@ -229,9 +260,10 @@ class WordTask(HeadTask):
             columns["soft_weights"].append(of_pieces.any(1).astype(np.float32))
         return columns, {}
 
-    def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
-        tags = {"tags": list(example.tags), "predicted": prediction["tags"]}
-        return {"words": list(example.words), **tags}
+    def given(self, example: Any) -> dict[str, Any]:
+        if example.text is not None:
+            return {"text": example.text}  # the prediction has its words
+        return {"words": list(example.words)}
 
     worst_first: ClassVar[str] = "most words are wrong"
     error_columns: ClassVar[tuple[str, ...]] = (
@@ -242,9 +274,9 @@ class WordTask(HeadTask):
         return report.Confusion(*_classes(rows), () if is_bio(self.labels) else self.labels)
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
-        if not is_bio(tag for row in rows for tag in row["tags"]):
+        if not is_bio(tag for row in rows for tag in row["gold"]):
             return [report.by_class(*_classes(rows), self.labels)]
-        scores = type_scores([row["tags"] for row in rows], [row["predicted"] for row in rows])
+        scores = type_scores([row["gold"] for row in rows], [row["tags"] for row in rows])
         scores = sorted(scores.items(), key=lambda item: (-item[1]["gold"], item[0]))
         cells = [
             [kind, *(report.figure(s.get(name)) for name in ("precision", "recall", "f1")),
@@ -258,11 +290,11 @@ class WordTask(HeadTask):
         return self.badness(row) > 0
 
     def badness(self, row: report.Row) -> float:
-        return sum(a != b for a, b in zip(row["tags"], row["predicted"], strict=True))
+        return sum(a != b for a, b in zip(row["gold"], row["tags"], strict=True))
 
     def error_cells(self, row: report.Row) -> list[report.Cell]:
         cell: report.Cell = []
-        columns = (row["words"], row["tags"], row["predicted"])
+        columns = (row["words"], row["gold"], row["tags"])
         for word, gold, guess in zip(*columns, strict=True):
             if gold == guess:
                 cell.append((f"{word} ", None))
@@ -277,10 +309,20 @@ class WordTask(HeadTask):
 
 def _classes(rows: Sequence[report.Row]) -> tuple[list[str], list[str]]:
     """Return gold and predicted classes of words; that of a word in an entity is its type."""
-    tags, predicted = ([tag for row in rows for tag in row[n]] for n in ("tags", "predicted"))
+    tags, predicted = ([tag for row in rows for tag in row[n]] for n in ("gold", "tags"))
     if is_bio(tags):
         tags, predicted = ([_type(tag) for tag in column] for column in (tags, predicted))
     return tags, predicted
+
+
+def spans_of(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[list[Any]]:
+    """Return `[start, end, type]` of the entities that tags mark, of others of the tagged words.
+
+    `places` are those of the words; "O" is no tag.
+    """
+    if scheme_of(tags) is None:
+        return [[*place, tag] for place, tag in zip(places, tags, strict=True) if tag != OUTSIDE]
+    return [[places[a][0], places[b - 1][1], kind] for kind, a, b in entities(as_bio(tags))]
 
 
 def _type(tag: str) -> str:

@@ -204,11 +204,11 @@ class _Style(NamedTuple):
 
 _INSIDE = rf"\p{{M}}{_JOINERS}"
 _WORD = rf"[\p{{L}}\p{{N}}_{_INSIDE}]"
+_APART = _mark(rf"\p{{L}}\p{{N}}_{_INSIDE}{_SPACES}{_NO_WIDTH}", _INSIDE)
+WORDS_AND_MARKS = f"{_WORD}+|{_APART}"  # the words of "marks", also for the regex of `tokenizers`
 _STYLES = {
     SPACES: _Style(f"[{_SPACES}]+"),
-    MARKS: _Style(
-        f"[{_SPACES}{_NO_WIDTH}]+", _mark(rf"\p{{L}}\p{{N}}_{_INSIDE}{_SPACES}{_NO_WIDTH}", _INSIDE)
-    ),
+    MARKS: _Style(f"[{_SPACES}{_NO_WIDTH}]+", _APART),
     # As the tokenizer does it: what it drops splits no word, accents stay with the mark before
     # them. Symbols other than those of ASCII are parts of words.
     "bert": _Style(

@@ -21,11 +21,14 @@ from tfnlp.training.randomness import without_seeds
 
 _INDEX = "variables.index"  # has a checksum of each tensor
 _NAME = re.compile(r"^(step|best|average)-(\d{10})$")
-_KEY = re.compile(r"^variables/(model\.S.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
+_KEY = re.compile(r"^variables/(.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
+_SLOTS = "optimizer/"  # how names begin that only a run that goes on needs
 
 
 class Checkpoints:
     """A folder of checkpoints: the last `keep` ones, the best one and an optional mean.
+
+    Only the last ones, from which a run goes on, hold what is named `optimizer/...`.
 
     A checkpoint is a folder `step-0000001000` (or `best-...`, `average-...`) with TensorFlow's
     tensor bundle, whose index has a checksum for each tensor, and `state.json`, which has its own
@@ -66,9 +69,10 @@ class Checkpoints:
         try:
             _remove(partial)
             tf.io.gfile.makedirs(partial)
-            bundle = tf.train.Checkpoint(variables=_tensors(self._variables))
+            slots = kind == "step" and state.get("slots", True)
+            bundle = tf.train.Checkpoint(variables=_tensors(self._kept(slots)))
             bundle.write(tf.io.gfile.join(partial, "variables"))
-            text = json.dumps({"step": step, **state}, sort_keys=True)
+            text = json.dumps({"step": step, **state, "slots": slots}, sort_keys=True)
             with tf.io.gfile.GFile(tf.io.gfile.join(partial, "state.json"), "w") as file:
                 record = {"crc32": zlib.crc32(text.encode()), "state": text}
                 file.write(json.dumps({**record, "files": checksums(partial, [_INDEX])}))
@@ -105,7 +109,8 @@ class Checkpoints:
                 variable holds a number that is not finite.
         """
         state = read_state(path)
-        variables = _tensors(self._variables, values=False)
+        kept = self._kept(state.pop("slots", True))
+        variables = _tensors(kept, values=False)
         try:
             bundle = tf.train.Checkpoint(variables=variables)
             status = bundle.read(tf.io.gfile.join(path, "variables"))
@@ -114,10 +119,14 @@ class Checkpoints:
         except Exception as error:  # damage raises OpError, IndexError, KeyError, ...
             raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
         check_finite(f"checkpoint {path}", variables)
-        for name, variable in self._variables.items():
+        for name, variable in kept.items():
             if variables[name] is not variable:
                 variable.assign(variables[name].numpy())
         return state
+
+    def _kept(self, slots: bool) -> dict[str, Any]:
+        """Return the variables of a checkpoint with or without the optimizer's slots."""
+        return {n: v for n, v in self._variables.items() if slots or not n.startswith(_SLOTS)}
 
     def restore_latest(self) -> dict[str, Any] | None:
         """Read the newest checkpoint that is whole; return its state, or None if there is none.
@@ -278,7 +287,7 @@ def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
         )
     sums, dtypes = {}, {}
     for path in paths[-last:]:
-        state, weights = read_state(path), _weights(path)
+        state, weights = read_state(path), _values(path, "model/")
         if sums and {k: v.shape for k, v in sums.items()} != {
             k: v.shape for k, v in weights.items()
         }:
@@ -292,8 +301,21 @@ def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
     return Checkpoints(folder, variables).save(step, state, kind="average")
 
 
-def _weights(path: str) -> dict[str, np.ndarray]:
-    """Return the model's weights in a checkpoint by name."""
+def drop_slots(run: str | os.PathLike[str]) -> None:
+    """Write the last checkpoints of a run that has ended anew, without the optimizer's slots."""
+    folder = tf.io.gfile.join(str(run), "checkpoints")
+    paths = Checkpoints(folder, {}).paths()
+    for _, path in paths:
+        state = read_state(path)
+        if state.get("slots", True):
+            values = _values(path, "model/", "state/", "loss_scaling/", "step")
+            variables = {name: tf.Variable(value) for name, value in values.items()}
+            step = state.pop("step")
+            Checkpoints(folder, variables, len(paths)).save(step, {**state, "slots": False})
+
+
+def _values(path: str, *begin: str) -> dict[str, np.ndarray]:
+    """Return those variables in a checkpoint by name whose names begin so."""
     try:
         reader = tf.train.load_checkpoint(tf.io.gfile.join(path, "variables"))
         weights = {}
@@ -301,7 +323,8 @@ def _weights(path: str) -> dict[str, np.ndarray]:
             if match := _KEY.match(key):
                 # TensorFlow writes "/" in a name as ".S" and "." as "..".
                 name = re.sub(r"\.([S.])", lambda m: "/" if m[1] == "S" else ".", match[1])
-                weights[name] = reader.get_tensor(key)
+                if name.startswith(begin):
+                    weights[name] = reader.get_tensor(key)
     except Exception as error:  # damage raises OpError, IndexError, RuntimeError, ...
         raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
     return weights

@@ -309,6 +309,8 @@ class Trainer:
     def restore(self, best: bool = False) -> int:
         """Load the newest whole checkpoint (or the best) and the run's history, if there is one.
 
+        The best one has no state of the optimizer: `fit` goes on from the newest.
+
         Returns:
             the step it was written at, or 0.
 

@@ -19,6 +19,7 @@ from tfnlp.data.labelled.tables import (
     tfds_table,
 )
 from tfnlp.data.rows import held, is_path, rows_of
+from tfnlp.text.words import MARKS
 
 Record = dict[str, Any] | list[Any]  # the fields of a row, by name or by number
 
@@ -57,6 +58,7 @@ class RowForm(abc.ABC):
         labelled: bool = True,
         drop: Sequence[str] = ("-",),
         separator: str | None = None,
+        splitter: str = MARKS,
         name: str = "data",
     ) -> TaskData:
         """Return the examples of files, data sets or Python objects.
@@ -86,6 +88,8 @@ class RowForm(abc.ABC):
                 "-" where annotators did not agree. With `labelled=False` the rows are kept.
             separator: of several labels in one column: what stands between the names; None: the
                 first of `|`, `;` and `,` that occurs in it.
+            splitter: of words that are given as a text: how it is split, "marks" or "spaces", see
+                `tfnlp.text.words.words_with_offsets`.
             name: the argument that `source` was given as, for messages.
 
         Raises:
@@ -96,7 +100,7 @@ class RowForm(abc.ABC):
             OSError: a folder; a damaged or truncated gzip file.
             ImportError: for `.parquet` without pyarrow.
         """
-        how = self.checked(Reading(text, label, skip, labelled, drop, separator))
+        how = self.checked(Reading(text, label, skip, labelled, drop, separator, splitter))
         if is_path(source):
             return self.finished(self._of_files([source], how))
         source = held(source)
@@ -152,6 +156,10 @@ class RowForm(abc.ABC):
         """Return all examples that were read, as the task has them."""
         return data
 
+    def understood(self, data: TaskData) -> str:
+        """Return how labelled rows were read, in words; "" if there is one way alone."""
+        return "; ".join(dict.fromkeys(data.notes))
+
     def doubt(self, examples: Sequence[Any]) -> str:
         """Return what makes one think that labels were read wrongly; "" if nothing does."""
         return ""
@@ -163,9 +171,9 @@ class RowForm(abc.ABC):
                 part = self.of_table(tfds_table(path, self.has_class_names), how)
             else:
                 part = self.of_file(path, how)
-            data = dataclasses.replace(data, read_as=data.read_as or part.read_as)
             data.examples.extend(part.examples)
             data.skipped.extend(part.skipped)
+            data.notes.extend(part.notes)
             if not data.labels_as:  # further files are read as the first one
                 data.labels_as.update(part.labels_as)
                 label = part.labels_as.get("label_columns", how.label)

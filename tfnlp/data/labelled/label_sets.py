@@ -100,8 +100,8 @@ class LabelSetRows(TextRows):
             texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
             return TaskExample(tuple(value.strip() for value in texts), labels(row))
 
-        read_as = table.read_as(chosen, bits or [x for x in [column] if x is not None])
-        data = gather(table.source, rows, make, how.skip, read_as)
+        note = table.read_as(chosen, bits or [x for x in [column] if x is not None])
+        data = gather(table.source, rows, make, how.skip, note)
         return dataclasses.replace(data, labels_as=found)
 
 

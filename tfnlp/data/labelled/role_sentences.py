@@ -13,8 +13,8 @@ from tfnlp.data.labelled.tagged_sentences import (
     WordRows,
     conllu_sentences,
     conllu_words,
-    tag_columns,
-    tagged_words,
+    is_conllu,
+    sentence_maker,
 )
 
 PREDICATE = "predicate"
@@ -31,10 +31,10 @@ class RoleSentence(TaggedSentence):
 class RoleRows(WordRows):
     """Words, the number of the predicate among them from 0, and the role of each for it.
 
-    `.jsonl` has `words`, `predicate` and `tags`. In `.conllu`, after the ten columns of CoNLL-U,
-    follow the sense of a word that is a predicate, else "_", and for each predicate of the
-    sentence, in order, a column of roles, "_" for none (Universal Propositions 1.0); it gives an
-    example for each predicate.
+    `.jsonl` has `words`, `predicate` and `tags`, or spans as `TagRows` reads them. In `.conllu`,
+    after the ten columns of CoNLL-U, follow the sense of a word that is a predicate, else "_", and
+    for each predicate of the sentence, in order, a column of roles, "_" for none (Universal
+    Propositions 1.0); it gives an example for each predicate.
     """
 
     expected: ClassVar[str] = "([word, ...], number of the predicate, [role, ...])"
@@ -42,7 +42,7 @@ class RoleRows(WordRows):
     example: ClassVar[type] = RoleSentence
 
     def of_lines(self, path: str, how: Reading) -> TaskData:
-        if file_kind(path) != ".conllu":
+        if file_kind(path) != ".conllu" and not is_conllu(path):
             raise ValueError(
                 f"{path}: roles are read from .conllu with a column of predicates, or .jsonl with "
                 "words, predicate and tags"
@@ -56,7 +56,7 @@ class RoleRows(WordRows):
         return gather(path, rows, lambda example: example, how.skip)
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
-        words, answer = tag_columns(table, how)
+        sentence = sentence_maker(table, how)
         if table.header is not None and PREDICATE not in table.header:
             raise ValueError(
                 f"{table.source}: no column {PREDICATE!r}, the number of the predicate among the "
@@ -64,9 +64,7 @@ class RoleRows(WordRows):
             )
 
         def make(row: dict | list) -> RoleSentence:
-            if isinstance(row, dict) and isinstance(row.get(words), str) and not how.labelled:
-                row = {**row, words: row[words].split()}
-            found = tagged_words(row, words, answer, how.labelled)
+            found = sentence(row)
             place = cell(row, PREDICATE)
             if isinstance(place, bool) or not isinstance(place, int):
                 raise BadRow(
@@ -74,7 +72,7 @@ class RoleRows(WordRows):
                 )
             if not 0 <= place < len(found.words):
                 raise BadRow(f"{PREDICATE!r} is {place}; the words are 0 to {len(found.words) - 1}")
-            return RoleSentence(found.words, found.tags, place)
+            return RoleSentence(found.words, found.tags, place, text=found.text)
 
         return gather(table.source, table.rows, make, how.skip)
 

@@ -26,14 +26,14 @@ class TaskData:
             other files alike.
         scheme: of tags that mark entities the scheme that was found, in words; else None. The tags
             of `examples` are BIO.
-        read_as: how the first file or the rows were read, in words; "" if there is one way alone.
+        notes: how the files or rows were read, in words.
     """
 
     examples: list
     skipped: list[str] = field(default_factory=list)
     scheme: str | None = None
     labels_as: dict[str, Any] = field(default_factory=dict)
-    read_as: str = field(default="", compare=False)
+    notes: list[str] = field(default_factory=list, compare=False)
 
 
 class BadRow(ValueError):
@@ -53,7 +53,7 @@ def gather(
     rows: Iterable[tuple[str, Any]],
     make: Callable[[Any], Any],
     skip: bool = False,
-    read_as: str = "",
+    note: str = "",
 ) -> TaskData:
     """Return the examples of a file or data set.
 
@@ -62,9 +62,9 @@ def gather(
         rows: pairs (where in `source`, row); a row may be a `BadRow`.
         make: returns the example of a row, or raises `BadRow`.
         skip: leave out bad rows and list them in `skipped`.
-        read_as: see `TaskData`.
+        note: how they are read, in words.
     """
-    data = TaskData([], read_as=read_as)
+    data = TaskData([], notes=[note] if note else [])
     for where, row in rows:
         try:
             if isinstance(row, BadRow):

@@ -21,6 +21,7 @@ from tfnlp.data.labelled.rows import (
     no_examples,
 )
 from tfnlp.extras import needed
+from tfnlp.text.words import MARKS
 
 # The default columns: the first of these that a table has.
 TEXT_COLUMNS = (
@@ -56,6 +57,7 @@ class Reading:
     labelled: bool = True
     drop: Sequence[str] = ("-",)
     separator: str | None = None
+    splitter: str = MARKS
 
     @property
     def columns(self) -> list[Column]:

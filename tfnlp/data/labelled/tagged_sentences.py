@@ -3,8 +3,8 @@
 import abc
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from tfnlp.data.labelled.forms import Record, RowForm
@@ -27,7 +27,8 @@ from tfnlp.data.labelled.tables import (
     find_columns,
     read_table,
 )
-from tfnlp.data.labelled.tag_schemes import bio_of_spans, read_as_bio, scheme_of
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, bio_of_spans, read_as_bio, scheme_of
+from tfnlp.text.words import word_places
 
 WORD_COLUMNS = (("words",), ("tokens",))
 TAG_COLUMNS = ("tags", "labels", "ner_tags")
@@ -35,7 +36,13 @@ _SPAN_COLUMNS = ("spans", "entities")
 _OF_TEXT = ("label", "labels")  # further names of the spans of a text
 _OF_SPAN = (("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type"))
 _TABLE_WORDS, _TABLE_TAGS = (("word",), ("token",)), ("tag", "ner", "ner_tag", "label")
-_WORD = re.compile(r"\w+|[^\w\s]")
+_TEXT = ("text",)
+# In the header of a file of columns.
+_WORD_NAMES = {"word", "words", "token", "tokens", "form", "text"}
+_TAG_NAMES = {
+    *("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "entity", "bio", "iob"),
+    *("pos", "pos_tag", "upos", "xpos"),
+}
 
 Span = tuple[int, int, str]
 
@@ -48,10 +55,29 @@ Lines = list[tuple[int, list[str]]]
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """The words of a sentence, and a tag for each; `tags` is None if they are not known."""
+    """The words of a sentence, and a tag for each; `tags` is None if they are not known.
+
+    `text` is what the words were split from; None: they were given as words.
+    """
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None
+    text: str | None = field(default=None, kw_only=True, repr=False)
+
+    def places(self) -> list[tuple[int, int]]:
+        """Return where the words stand in the text, in characters."""
+        places, end = [], 0
+        for word in self.words:
+            start = self.text.index(word, end)
+            end = start + len(word)
+            places.append((start, end))
+        return places
+
+
+def split_sentence(text: str, splitter: str) -> TaggedSentence:
+    """Return the words of a text, without tags; how it is split says `words_with_offsets`."""
+    words = (text[start:end] for start, end in word_places(text, splitter))
+    return TaggedSentence(tuple(words), None, text=text)
 
 
 class WordRows(RowForm):
@@ -74,7 +100,19 @@ class WordRows(RowForm):
 
     def finished(self, data: TaskData) -> TaskData:
         examples, scheme = read_as_bio(data.examples)
-        return TaskData(examples, data.skipped, scheme)
+        return replace(data, examples=examples, scheme=scheme)
+
+    def understood(self, data: TaskData) -> str:
+        """Return columns, scheme, and three words with their tags, of an entity if there is one."""
+        tags = {tag for e in data.examples for tag in e.tags or ()}
+        scheme = data.scheme or f"{len(tags):,} tags that mark no entities"
+        tagged = [e for e in data.examples if e.tags]
+        example = next((e for e in tagged if {*e.tags} != {OUTSIDE}), tagged[0])
+        first = next((n for n, tag in enumerate(example.tags) if tag != OUTSIDE), 0)
+        first = max(0, min(first, len(example.tags) - 3))
+        pairs = zip(example.words, example.tags, strict=True)
+        shown = " ".join(f"{word}/{tag}" for word, tag in [*pairs][first : first + 3])
+        return "; ".join(filter(None, [super().understood(data), scheme, shown]))
 
 
 class TagRows(WordRows):
@@ -84,13 +122,14 @@ class TagRows(WordRows):
     nodes (`1.1`) are skipped, see universaldependencies.org/format.html. `.jsonl` has `words` or
     `tokens` and `tags`, or `spans` in their place, see `span_row`. `.csv` has a row for each word
     and names of columns, of which one begins with "sentence": a value other than the one before it
-    begins a sentence, an empty one goes on with it. All other files are CoNLL: one
-    word per line, columns between tabs or spaces, blank lines between sentences. -DOCSTART- and
-    lines that begin with "#" and are no words are ignored; a bad line spoils its sentence.
+    begins a sentence, an empty one goes on with it. All other files are CoNLL: one word per line,
+    columns between tabs or spaces, blank lines between sentences; or CoNLL-U of another name, by
+    its first sentence. A header, -DOCSTART- and lines that begin with "#" and are no words are
+    ignored; a bad line spoils its sentence.
 
-    `text` is the column of the words; None: the first, of JSON words or tokens. `label` is that of
-    the tags: of CoNLL a number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number;
-    of JSON and TFDS None: tags, labels or ner_tags.
+    `text` is the column of the words; None: the first that does not count, of JSON words or tokens.
+    `label` is that of the tags: of CoNLL a number, None the last; of CoNLL-U "upos" (also None),
+    "xpos" or a number; of JSON and TFDS None: tags, labels or ner_tags.
     """
 
     expected: ClassVar[str] = "([word, ...], [tag, ...])"
@@ -98,10 +137,8 @@ class TagRows(WordRows):
     example: ClassVar[type] = TaggedSentence
 
     def fields_of(self, row: object, labelled: bool) -> Record:
-        if not labelled:
-            row = row.split() if isinstance(row, str) else row
-            if isinstance(row, list) and all(isinstance(word, str) for word in row):
-                return [row]  # words without tags
+        if not labelled and isinstance(row, list) and all(isinstance(x, str) for x in row):
+            return [row]  # words without tags
         return super().fields_of(row, labelled)
 
     def of_lines(self, path: str, how: Reading) -> TaskData:
@@ -110,7 +147,7 @@ class TagRows(WordRows):
             sentences = list(_table_sentences(read_table(path, how.columns), how))
             table = Table(path, ["words", "tags"], sentences)
             return self.of_table(table, replace(how, text=None, label=None))
-        if file_kind(path) == ".conllu":
+        if file_kind(path) == ".conllu" or text is None and is_conllu(path):
             if text is not None:
                 raise ValueError(
                     f"{path}: the words of CoNLL-U are its column FORM; leave text out"
@@ -118,24 +155,27 @@ class TagRows(WordRows):
             return _conllu_file(path, "upos" if label is None else label, how)
         if text is not None and len(text) != 1:
             raise ValueError(f"{path}: text must be one column, that of the words; got {text!r}")
-        word = 0 if text is None else _number(path, "text", text[0])
-        tag = None if label is None else _number(path, "label", label)
-        return _columns_file(path, word, tag, how)
+        return _columns_file(path, how)
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
-        if not how.columns and _has_spans(table.header):
-            return gather(table.source, table.rows, lambda r: span_row(r, how.labelled), how.skip)
-        words, answer = tag_columns(table, how)
-
-        def make(row: dict | list) -> TaggedSentence:
-            return tagged_words(row, words, answer, how.labelled)
-
-        return gather(table.source, table.rows, make, how.skip)
+        return gather(table.source, table.rows, sentence_maker(table, how), how.skip)
 
 
-def tag_columns(table: Table, how: Reading) -> tuple[Column, Column | None]:
+def sentence_maker(table: Table, how: Reading) -> Callable[[dict | list], TaggedSentence]:
+    """Return what makes the sentence of a row of a table, from words or from a text."""
+    if not how.columns and _has_spans(table.header):
+        return lambda row: span_row(row, how)
+    words, answer = _tag_columns(table, how)
+    return lambda row: _tagged_words(row, words, answer, how)
+
+
+def _tag_columns(table: Table, how: Reading) -> tuple[Column, Column | None]:
     """Return the columns of words and tags of a table, see `find_columns`."""
-    chosen, answer = find_columns(table, how, WORD_COLUMNS, TAG_COLUMNS)
+    columns = WORD_COLUMNS if how.labelled else (*WORD_COLUMNS, _TEXT)
+    header = {*(table.header or ())}
+    if not how.labelled and header >= {*_TEXT} and not header & {*(how.text or ())}:
+        how = replace(how, text=None)  # the columns of a run that was trained on words
+    chosen, answer = find_columns(table, how, columns, TAG_COLUMNS)
     if len(chosen) != 1:
         raise ValueError(
             f"{table.source}: text must be one column, that of the words; got {chosen!r}"
@@ -143,36 +183,53 @@ def tag_columns(table: Table, how: Reading) -> tuple[Column, Column | None]:
     return chosen[0], answer
 
 
-def tagged_words(
-    row: dict | list, column: Column, answer: Column | None, labelled: bool
+def _tagged_words(
+    row: dict | list, column: Column, answer: Column | None, how: Reading
 ) -> TaggedSentence:
-    """Return the sentence of a row with a list of words and one of tags."""
+    """Return the sentence of a row with a list of words and one of tags, or of a text to tag."""
     words = cell(row, column)
+    if isinstance(words, str) and not how.labelled:
+        return split_sentence(checked_text(words, f"{column!r}"), how.splitter)
     if not isinstance(words, list) or not words:
         raise BadRow(f"{column!r} must be a list of one word or more; got {words!r:.60}")
     words = tuple(checked_text(word, "a word") for word in words)
     tags = row.get(answer) if answer is not None else None
-    if tags is None and not labelled:
+    if tags is None and not how.labelled:
         return TaggedSentence(words, None)
     if not isinstance(tags, list) or len(tags) != len(words):
         count = f"{len(tags)} tags" if isinstance(tags, list) else f"{tags!r:.60}"
         raise BadRow(f"expected a list of {len(words)} tags, one for each word; got {count}")
     if any(isinstance(tag, bool) or not isinstance(tag, (str, int)) for tag in tags):
         raise BadRow(f"tags must be names or numbers; got {tags!r:.60}")
-    return TaggedSentence(words, tuple(checked_text(str(tag), "a tag") for tag in tags))
+    return TaggedSentence(words, tuple(_checked_tag(str(tag)) for tag in tags))
 
 
-def _columns_file(path: str, word: int, tag: int | None, how: Reading) -> TaskData:
-    """Read lines of columns between tabs, else spaces; if `tag` is None, it is the last column."""
-    rows = _without_comments(list(_sentences(path)), tag)
+def _columns_file(path: str, how: Reading) -> TaskData:
+    """Read lines of columns between tabs, else spaces; the tag is the last column if none is given.
+
+    Words are in the first column, or in that after it if it counts, or where a header says.
+    """
+    tag = None if how.label is None else _number(path, "label", how.label)
+    header, rows = _without_header(list(_sentences(path)), tag)
+    rows = _without_comments(rows, tag)
     widths = Counter(len(fields) for _, lines in rows for _, fields in lines)
     width = max(widths, key=widths.get, default=0)  # a line with another width is damaged
+    counts = how.text is None and width > 1 and _counts(rows)
+    if how.text is not None:
+        word = _number(path, "text", how.text[0])
+    else:
+        word = int(counts) if header is None else _word_column(header)
     if how.labelled and width:
         if word >= width or (tag or 0) >= width or width == 1:
             wanted = max(word, 1 if tag is None else tag) + 1
             raise ValueError(
                 f"{path}: expected words and tags in {wanted} or more columns between tabs or "
                 f"spaces; most of its lines have {width}"
+            )
+        if counts and width == 2:
+            raise ValueError(
+                f"{path}: its first column counts the words, and the other one is that of the "
+                "tags; add a column of words, or choose them with text (--text 0)"
             )
     place = width - 1 if tag is None else tag
 
@@ -186,13 +243,63 @@ def _columns_file(path: str, word: int, tag: int | None, how: Reading) -> TaskDa
                 )
         tags = None
         if place != word and all(len(fields) > place and fields[place] for _, fields in lines):
-            tags = [fields[place] for _, fields in lines]
+            tags = [_checked_tag(fields[place]) for _, fields in lines]
         elif how.labelled:
             number = next(n for n, fields in lines if place == word or not fields[place])
             raise BadRow("a word without a tag", f"line {number}")
         return _sentence(lines, word, tags)
 
-    return gather(path, rows, make, how.skip)
+    data = gather(path, rows, make, how.skip)
+    data.notes.append(f"words in column {word}, tags in column {place} of 0 to {width - 1}")
+    if header is not None:
+        data.notes.append(f"the header {' '.join(header)[:60]!r} left out")
+    return data
+
+
+def _without_header(
+    rows: list[tuple[str, Lines]], tag: int | None
+) -> tuple[list[str] | None, list[tuple[str, Lines]]]:
+    """Return the names of the columns, if a file begins with them, and its sentences.
+
+    A header has a column of words, and as a tag the name of one, or what is none of the scheme.
+    """
+    every = [line for _, lines in rows for line in lines if not line[1][0].startswith("#")]
+    first, others = next(iter(every), None), every[1:]
+    if first is None or _word_column(first[1]) is None:
+        return None, rows
+    place = -1 if tag is None else tag
+    tags = {fields[place] for _, fields in others if place < len(fields)}
+    named = first[1][place] if place < len(first[1]) else ""
+    apart = tags - {OUTSIDE} and scheme_of(tags) is not None and scheme_of([named]) is None
+    if named.lower() not in _TAG_NAMES and not apart:
+        return None, rows
+    kept = [(where, [x for x in lines if x is not first]) for where, lines in rows]
+    return first[1], [(where, lines) for where, lines in kept if lines]
+
+
+def _word_column(header: list[str]) -> int | None:
+    """Return the column that a header calls that of the words, or None."""
+    return next((i for i, name in enumerate(header) if name.lower() in _WORD_NAMES), None)
+
+
+def _counts(rows: list[tuple[str, Lines]]) -> bool:
+    """Return whether the first column numbers the words, of each sentence or of the file."""
+    last, words = 0, 0
+    for _, lines in rows:
+        for place, (_, fields) in enumerate(lines):
+            number = int(fields[0]) if fields[0].isascii() and fields[0].isdecimal() else -1
+            if number != last + 1 and (place or number not in (0, 1)):
+                return False
+            last, words = number, words + 1
+    return words > max(2, len(rows))
+
+
+def _checked_tag(tag: str) -> str:
+    if re.fullmatch(r"-\d+", tag):
+        raise BadRow(
+            f"the tag {tag} says that a word, or a piece of one, has no tag; give each word its own"
+        )
+    return checked_text(tag, "a tag")
 
 
 def _without_comments(rows: list[tuple[str, Lines]], tag: int | None) -> list[tuple[str, Lines]]:
@@ -241,7 +348,20 @@ def _conllu_file(path: str, label: Column, how: Reading) -> TaskData:
             tags = None
         return _sentence(words, 1, tags)
 
-    return gather(path, conllu_sentences(path), make, how.skip)
+    data = gather(path, conllu_sentences(path), make, how.skip)
+    data.notes.append(f"CoNLL-U, words in FORM, tags in {str(label).upper()}")
+    return data
+
+
+def is_conllu(path: str) -> bool:
+    """Return whether a file is CoNLL-U, whatever its name, by its first sentence."""
+    _, lines = next(conllu_sentences(path), ("", []))
+    try:
+        numbers = [fields[0] for _, fields in conllu_words(lines, 1)]
+    except BadRow:
+        return False
+    enough = all(len(fields) >= 10 for _, fields in lines)
+    return enough and numbers == [str(n) for n in range(1, len(numbers) + 1)]
 
 
 def conllu_sentences(path: str) -> Iterator[tuple[str, Lines]]:
@@ -344,15 +464,14 @@ def _has_spans(header: Sequence[Any] | None) -> bool:
     return "text" in columns and bool(columns & {*_SPAN_COLUMNS, *_OF_TEXT})
 
 
-def span_row(row: dict, labelled: bool) -> TaggedSentence:
+def span_row(row: dict, how: Reading) -> TaggedSentence:
     """Return the sentence of a row, its spans as BIO tags.
 
     A row has `tokens` or `words`, a list of strings, and spans of them; or `text` and spans of its
-    characters. Then its words are runs of letters and digits, and each other character on its own;
-    a span that begins or ends within a word is widened to it. A span is `[start, end, type]` or
-    `{"start": ..., "end": ..., "label": ...}` (also `start_offset`, `end_offset` and `labels`, a
-    list of one), its end exclusive, in `spans` or `entities`, of a text also in `label` or
-    `labels`.
+    characters, of which one that begins or ends within a word is widened to it. A span is
+    `[start, end, type]` or `{"start": ..., "end": ..., "label": ...}` (also `start_offset`,
+    `end_offset` and `labels`, a list of one), its end exclusive, in `spans` or `entities`, of a
+    text also in `label` or `labels`.
     """
     tokens = next((row[name] for name in ("tokens", "words") if row.get(name) is not None), None)
     columns = _SPAN_COLUMNS if tokens is not None else (*_SPAN_COLUMNS, *_OF_TEXT)
@@ -362,21 +481,20 @@ def span_row(row: dict, labelled: bool) -> TaggedSentence:
         if not isinstance(row[column], list):
             raise BadRow(f"{column!r} must be a list of spans; got {row[column]!r:.60}")
         spans = [_span(span) for span in row[column]]
-    elif labelled:
+    elif how.labelled:
         raise BadRow(f"has no {_SPAN_COLUMNS[0]!r}; expected a list, empty if there are none")
     if tokens is None:
-        text = checked_text(row.get("text"), "'text'")
-        places = [match.span() for match in _WORD.finditer(text)]
-        words = [text[start:end] for start, end in places]
-        spans = None if spans is None else [_of_words(span, places, text) for span in spans]
+        found = split_sentence(checked_text(row.get("text"), "'text'"), how.splitter)
+        places = found.places()
+        spans = None if spans is None else [_of_words(s, places, found.text) for s in spans]
     else:
         if not isinstance(tokens, list) or not tokens:
             raise BadRow(f"'tokens' must be a list of one word or more; got {tokens!r:.60}")
-        words = [checked_text(word, "a word") for word in tokens]
+        found = TaggedSentence(tuple(checked_text(word, "a word") for word in tokens), None)
     if spans is None:
-        return TaggedSentence(tuple(words), None)
+        return found
     try:
-        return TaggedSentence(tuple(words), bio_of_spans(len(words), spans))
+        return replace(found, tags=bio_of_spans(len(found.words), spans))
     except ValueError as error:
         raise BadRow(str(error)) from error
 

@@ -11,9 +11,10 @@ import tensorflow as tf
 from tfnlp.cards import read_card
 from tfnlp.hub.inspection.saved_graph import Function, SavedGraph, Variable, foreign_ops
 from tfnlp.hub.inspection.text_table import as_text
-from tfnlp.hub.inspection.usage import quoted, usage
-from tfnlp.hub.loading.checks import check_saved_model
+from tfnlp.hub.inspection.usage import EXAMPLE, quoted, usage
+from tfnlp.hub.loading.checks import check_saved_model, read_about
 from tfnlp.hub.loading.saved_model import only_module
+from tfnlp.text.words import SPACES
 
 TEXT = "tensorflow_text"
 
@@ -122,8 +123,9 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
             "variables": sum(_files(path, "variables").values()),
             "assets": sum(assets.values()),
         },
-        usage=_usage(
-            shown or path, graph, functions, signatures, [TEXT] if TEXT in foreign else []
+        usage=_words_apart(
+            _usage(shown or path, graph, functions, signatures, [TEXT] if TEXT in foreign else []),
+            read_about(path),
         ),
         card=read_card(path),
     )
@@ -211,6 +213,14 @@ def _usage(
             if code is not None:
                 return code
     return None
+
+
+def _words_apart(code: str | None, about: dict[str, Any]) -> str | None:
+    """Return the code with spaces between the words of its text, if the module splits texts so."""
+    task = about.get("task")
+    if code is None or not isinstance(task, dict) or task.get("splitter") != SPACES:
+        return code
+    return code.replace(EXAMPLE, "Hello , world !")
 
 
 def _files(path: str, folder: str) -> dict[str, int]:

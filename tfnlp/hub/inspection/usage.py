@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfnlp.hub.inspection.saved_graph import Call, is_name
 
+EXAMPLE = "Hello, world!"
 _WIDTH = 88
 _LENGTH = 8  # of axes of unknown size; the batch size is 1
 Code = str | tuple[str, list, str]  # or (opening, list of (prefix, code), closing)
@@ -104,8 +105,8 @@ def _dense(shape: tf.TensorShape, dtype: tf.DType, name: str, rank: int = 1) -> 
         sizes[0] = 1
     if dtype == tf.string:
         if not sizes:
-            return '"Hello, world!"'
-        return 'tf.constant(["Hello, world!"])' if sizes == [1] else f'tf.fill({sizes}, "hello")'
+            return f'"{EXAMPLE}"'
+        return f'tf.constant(["{EXAMPLE}"])' if sizes == [1] else f'tf.fill({sizes}, "hello")'
     if not (dtype.is_floating or dtype.is_integer or dtype.is_bool or dtype.is_complex):
         return None
     if not sizes and not dtype.is_complex:

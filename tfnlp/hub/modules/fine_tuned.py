@@ -32,13 +32,15 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
     answer: `question` and `context` `[B]` to `answer`, strings `[B]`, `score`, `start` and `end`
         (bytes of the context), `null_score` `[B]`, and the best `answers` with their `scores`
         `[B, n]`; see `tfnlp.tasks.answer.answers`.
-    tag: `text` `[B]`, split at spaces, or `tokens` `[B, T]` and `sequence_len` int32 `[B]`, to
-        `tags`, strings `[B, T]`, their `probabilities` and the `tokens`, "" and 0 at padding.
+    tag: `text` `[B]`, or `tokens` `[B, T]` and `sequence_len` int32 `[B]`, to `tags`, strings
+        `[B, T]`, their `probabilities` and the `tokens`, "" and 0 at padding; of texts, which are
+        split as in training, also `starts` and `ends` of the tokens (characters), -1 at padding.
     roles: the same, with `predicate` int32 `[B]`, the number of the word from 0.
-    coref: `text` `[B]` to `mentions`, strings `[B, K]`, their `starts` and `ends` (bytes) and the
-        number of their cluster in `clusters`, "" and -1 at padding.
+    coref: `text` `[B]` to `mentions`, strings `[B, K]`, their `starts` and `ends` (characters) and
+        the number of their cluster in `clusters`, "" and -1 at padding.
 
-    The signature `serving_default` takes the same by name; the one with `tokens` is "tokens".
+    The signature `serving_default` takes the same by name; that with `tokens` is "tokens", of tag,
+    roles and coref that with `text` also "texts".
 
     `module.labels()` returns the names of the classes or tags, strings `[K]`; they are also in the
     asset `labels.txt`.

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Regex, Tokenizer
+from tokenizers.pre_tokenizers import Split
 
 SETTINGS: dict[str, Any] = {
     "file": "model.onnx",
@@ -23,12 +24,16 @@ SETTINGS: dict[str, Any] = {
     "head": "first",  # which piece stands for its word; of a span, where its null position is
     "longest": None,  # answer in pieces
     "threshold": None,  # of "no answer"; None: there always is an answer
+    "words": None,  # what the words of a text match; None: they stand between spaces
 }
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main(texts: list[str]) -> None:
     """Print a line for each example."""
+    if SETTINGS["words"]:
+        split = Split(Regex(SETTINGS["words"]), "removed", invert=True)
+        texts = [" ".join(w for w, _ in split.pre_tokenize_str(text)) for text in texts]
     pairs = list(zip(texts[::2], texts[1::2], strict=False))
     if SETTINGS["choices"]:
         examples, given = [texts[0]], [(texts[0], choice) for choice in texts[1:]]

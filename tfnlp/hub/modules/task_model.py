@@ -178,7 +178,7 @@ class TaskModel:
         "classify": `label`, `probabilities` (dict by label). "labels": `labels` (list),
         `probabilities` (dict by label). "similarity": `score`. "choose": `choice`, `probabilities`
         (list). "tag": `tags`, `probabilities` (of the chosen tags; with a CRF their share among
-        all sequences). "roles": as "tag".
+        all sequences), of a text also `words` and `spans`. "roles": as "tag".
         "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
         `tfnlp.tasks.answer.answers`. "coref": `clusters`, lists of [start, end] in characters, of a
         document of words in words, and `mentions`, lists of texts.

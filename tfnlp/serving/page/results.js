@@ -60,44 +60,26 @@ function answered(row, found) {
   return [paragraph(row.question, "given"), element("p", {}, [element("strong", { textContent: text })]), context, element("ol", {}, others)];
 }
 
-const kind = (tag) => tag.replace(/^[BIES]-/, "");
-
 function hue(name) {
   let sum = 7;
   for (const letter of name) sum = (sum * 31 + letter.codePointAt(0)) % 360;
   return sum;
 }
 
-// Words of one span stand in one box: B-X, I-X, ... Tags without such beginnings have a box each.
-function spans(found) {
-  const all = [];
-  found.tags.forEach((tag, i) => {
-    const last = all.at(-1);
-    const goesOn = last && last.next === i && tag.startsWith("I-") && last.kind === kind(tag);
-    if (goesOn) {
-      last.words.push(found.tokens[i]);
-      last.next = i + 1;
-      last.least = Math.min(last.least, found.probabilities[i]);
-    } else {
-      all.push({ kind: kind(tag), words: [found.tokens[i]], next: i + 1, least: found.probabilities[i] });
-    }
-  });
-  return all;
-}
-
 function tagged(row, found) {
+  const letters = Array.from(row.text); // places count characters, not UTF-16 units
+  const part = (start, end) => letters.slice(start, end).join("");
   const line = element("p", { className: "tagged" });
-  for (const span of spans(found)) {
-    const text = span.words.join(" ");
-    if (span.kind === "O") {
-      line.append(`${text} `);
-      continue;
-    }
-    const label = element("small", { textContent: span.kind });
-    const box = element("span", { className: "tag", title: `probability ${rounded(span.least)}` }, [text, label]);
-    box.style.setProperty("--hue", hue(span.kind));
-    line.append(box, " ");
+  let before = 0;
+  for (const [start, end, kind] of found.spans) {
+    const inside = found.probabilities.filter((_, i) => found.starts[i] >= start && found.ends[i] <= end);
+    const title = `probability ${rounded(Math.min(...inside))}`;
+    const box = element("span", { className: "tag", title }, [part(start, end), element("small", { textContent: kind })]);
+    box.style.setProperty("--hue", hue(kind));
+    line.append(part(before, start), box);
+    before = end;
   }
+  line.append(part(before));
   return [line];
 }
 
