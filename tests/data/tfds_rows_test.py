@@ -68,7 +68,7 @@ def test_classes_have_their_names():
     test = Classify.read("tfds:tfnlp_pairs:test", labelled=False).examples
     assert set(test) == want | {TaskExample(("E", "F"), None)}
     one = Classify.read("tfds:tfnlp_pairs", text="sentence2", label="idx").examples
-    assert set(one) == {TaskExample((t,), n) for t, n in (("B", "0"), ("D", "1"), ("F", "2"))}
+    assert set(one) == {TaskExample((t,), n) for t, n in (("B", 0), ("D", 1), ("F", 2))}
 
 
 def test_scores_and_choices():
