@@ -81,8 +81,8 @@ def test_spans_are_read_as_bio(tmp_path):
         ),
         TaggedSentence(("in", "New", "-", "York"), ("O", "B-LOC", "O", "O"), text="in New-York"),
         TaggedSentence(("no",), ("O",)),
-        TaggedSentence(("in", "Rome"), ("O", "B-LOC")),
-        TaggedSentence(("in", "Rome"), ("O", "B-LOC")),
+        TaggedSentence(("in", "Rome"), ("O", "B-LOC"), text="in Rome"),
+        TaggedSentence(("in", "Rome"), ("O", "B-LOC"), text="in Rome"),
     ]
     for row, example in zip(SPANS, want, strict=True):
         assert Tag.read(write(tmp_path, json.dumps(row), "a.jsonl")).examples == [example]
