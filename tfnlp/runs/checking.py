@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.runs.backbone import load_backbone
-from tfnlp.runs.finetune_examples import limited, read_data, say, shown_source
+from tfnlp.runs.finetune_examples import left_out, limited, read_rows, say, shown_source
 from tfnlp.settings.tables import TASKS as SETTINGS
 from tfnlp.settings.use import CheckSettings
 from tfnlp.tasks import TASKS, HeadTask, Task
@@ -53,12 +53,17 @@ def check_rows(config: CheckSettings) -> Check:
     if config.task not in TASKS or not hasattr(TASKS[config.task], "form"):
         raise ValueError(f"`task` {config.task!r} must be one of {', '.join(_readers())}")
     task = TASKS[config.task]
-    data, dev = read_data(task.form, config.data, config, "data"), []
+    data, dev = read_rows(task.form, config.data, config, "data"), []
     source = shown_source(config.data)
     if config.dev is not None:
         config = config.replace(**data.labels_as)
-        dev = limited(read_data(task.form, config.dev, config, "dev").examples, config)
-    lines = [f"{source}: {len(data.examples):,} examples of {task.name}"]
+        dev = limited(read_rows(task.form, config.dev, config, "dev").examples, config)
+    lines = [
+        f"{source}: {len(data.examples):,} examples of {task.name}",
+        task.form.understood(data),
+    ]
+    if data.skipped:
+        lines.append(left_out(data))
     reader = None
     if config.model is not None:
         backbone = load_backbone(config.model)

@@ -20,11 +20,24 @@ from tfnlp.tasks import HeadTask, Task
 def read_data(
     form: RowForm, source: Any, config: Any, name: str, labelled: bool = True, **options: Any
 ) -> TaskData:
-    """Return the examples of files or Python objects; say how many rows were left out.
+    """Return the examples of files or Python objects; say what is worth knowing of them.
 
     Further options are those of `RowForm.read`.
     """
-    data = form.read(
+    data = read_rows(form, source, config, name, labelled, **options)
+    if data.skipped:
+        say(shown_source(source), left_out(data))
+    for what in (form.understood(data), form.doubt(data.examples)) if labelled else ():
+        if what:
+            say(shown_source(source), what)
+    return data
+
+
+def read_rows(
+    form: RowForm, source: Any, config: Any, name: str, labelled: bool = True, **options: Any
+) -> TaskData:
+    """Return the examples of files or Python objects, see `read_data`."""
+    return form.read(
         source,
         text=config.text_columns,
         label=config.label_columns or config.label,
@@ -34,15 +47,12 @@ def read_data(
         name=name,
         **options,
     )
-    for what in (form.understood(data), form.doubt(data.examples)) if labelled else ():
-        if what:
-            say(shown_source(source), what)
-    if data.skipped:
-        rows = len(data.examples) + len(data.skipped)
-        first = data.skipped[0]
-        left_out = f"{len(data.skipped):,} of {rows:,} rows left out, the first of them: {first}"
-        say(shown_source(source), left_out)
-    return data
+
+
+def left_out(data: TaskData) -> str:
+    """Return how many rows of data were left out, in words."""
+    rows = len(data.examples) + len(data.skipped)
+    return f"{len(data.skipped):,} of {rows:,} rows left out, the first of them: {data.skipped[0]}"
 
 
 def say(source: str, what: str) -> None:

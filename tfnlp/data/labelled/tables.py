@@ -82,7 +82,9 @@ class Table(NamedTuple):
     quotes: str = ""
 
     def read_as(self, texts: Sequence[Column], labels: Sequence[Column]) -> str:
-        """Return which columns are texts and labels, in words."""
+        """Return which columns are texts and labels, in words; "" if that is plain."""
+        if not self.quotes and self.header and {*self.header} == {*texts, *labels}:
+            return ""
         named = ", ".join(map(repr, texts)), ", ".join(map(repr, labels)) or "none"
         of = "no header" if self.header is None else f"columns {_listed(self.header)}"
         quotes = self.quotes and f"; quotation marks {self.quotes}"
