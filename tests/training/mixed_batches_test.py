@@ -101,7 +101,7 @@ def test_padding_on_the_left_is_kept():
 def test_the_default_depends_on_batch_and_device():
     def found(batch_size, features=None, strategy=None, **given):
         config = TASKS["classify"][0].make(
-            output="", model="m", train="", batch_size=batch_size, **given
+            output="run", model="m", train="rows.tsv", batch_size=batch_size, **given
         )
         return micro_batches(config, strategy or tf.distribute.get_strategy(), features)
 
