@@ -88,7 +88,7 @@ def test_without_examples_the_text_is_needed():
 def test_another_vocabulary_is_refused(examples):
     model, folder, _ = examples
     config = config_for(model, "--examples", folder, "--from", "there")
-    tokenizer = types.SimpleNamespace(vocabulary=["[PAD]"], lowercase=True, merges=[])
+    tokenizer = types.SimpleNamespace(vocabulary=["[PAD]"], lowercase=True, merges=[], marks=())
     encoder = models.bert(**models.BERT_TINY) if model == "bert" else None
     before = types.SimpleNamespace(
         tokenizer=tokenizer, encoder=encoder, config=dict(models.GPT_MINI, max_positions=64)
