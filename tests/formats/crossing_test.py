@@ -39,8 +39,9 @@ WRITTEN = {
     **dict.fromkeys(["gpt2_classify", "peft/bert_classify"], _TASK),
 }
 IN_LONG = {
-    *("glove", "nnlm", "transformer", "roberta", "distilbert", "albert"),
-    *("gpt task", "bert_similarity", "roberta_choose", "peft/bert_classify", "electra"),
+    *("glove", "nnlm", "transformer", "roberta", "distilbert", "albert", "electra"),
+    *("elmo task", "gpt task", "bert_similarity", "bert_answer", "roberta_choose"),
+    *("gpt2_classify", "peft/bert_classify"),
 }
 
 
