@@ -136,10 +136,56 @@ def test_characters_are_not_split(generator, monkeypatch, data, pieces):
 @pytest.mark.slow
 def test_beams(pretrainer, generator):
     ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS))
-    settings = dict(length_penalty=0.7, stop_ids=(tokenizer().end_id,))
-    tokens, _ = beam_search(GPTDecoder(pretrainer), ids, mask, 3, 3, **settings)
+    settings = dict(length_penalty=0.7, shifted=False, stop_ids=(tokenizer().end_id,))
+    tokens, scores = beam_search(GPTDecoder(pretrainer), ids, mask, 3, 3, **settings)
     got = generator(PROMPTS, 3, beams=3, length_penalty=0.7)
     assert got == decoded(tokens[:, 0], tokenizer().end_id)
+    several = generator(PROMPTS, 3, beams=3, length_penalty=0.7, samples=2, scores=True)
+    for row, texts in enumerate(several):
+        assert [text for text, _ in texts] == decoded(tokens[row, :2], tokenizer().end_id)
+        np.testing.assert_allclose([p for _, p in texts], scores[row, :2], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_several_texts_and_what_they_score(pretrainer, generator):
+    found = generator(PROMPTS, 5, seeds=7, samples=2, scores=True, **DRAWN)
+    one = [generator(PROMPTS, 5, seeds=seeds, **DRAWN) for seeds in ([7, 8, 9], [10, 11, 12])]
+    assert [[text for text, _ in texts] for texts in found] == [
+        list(texts) for texts in zip(*one, strict=True)
+    ]
+    prompt, end = tokenizer().tokenize([PROMPTS[0]]).to_list()[0], tokenizer().end_id
+    ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS[:1]))
+    new = generate(
+        GPTDecoder(pretrainer), ids, mask, 5, seeds=tf.constant([7]), stop_ids=(end,), **DRAWN
+    ).numpy()[0]
+    new = new[: new.tolist().index(end) + 1] if end in new else new
+    whole = np.array([[*prompt, *new]], "int32")
+    logits = pretrainer({"input_word_ids": whole, "input_mask": np.ones_like(whole)})["lm_logits"]
+    log_p = tf.nn.log_softmax(logits[0, len(prompt) - 1 : -1]).numpy()
+    want = sum(row[token] for row, token in zip(log_p, new, strict=True))
+    np.testing.assert_allclose(found[0][0][1], want, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_text_ends_before_a_stop_string(generator, size):
+    settings = dict(temperature=2.0, seeds=3, stop_tokens=())
+    whole = generator(PROMPTS, 12, **settings)
+    free = whole[0]
+    stop = free[4 : 4 + size]
+    assert len(stop) == size
+    for other in (["never there"], []):
+        got = generator(PROMPTS, 12, stop_strings=[stop, *other], **settings)
+        assert got == [text.partition(stop)[0] for text in whole]
+    pieces = list(
+        generator.stream(
+            PROMPTS[0], 12, temperature=2.0, seed=3, stop_tokens=(), stop_strings=[stop]
+        )
+    )
+    assert "".join(pieces) == free.partition(stop)[0]
+    ((_, scored),) = generator(PROMPTS[:1], 12, stop_strings=[stop], scores=True, **settings)
+    ((_, unstopped),) = generator(PROMPTS[:1], 12, scores=True, **settings)
+    assert unstopped < scored < 0
 
 
 @pytest.mark.slow
@@ -161,6 +207,13 @@ def test_errors_name_the_argument(generator):
         (dict(top_k=2.5), "top_k=2.5"),
         (dict(top_p=1.5), "top_p=1.5"),
         (dict(beams=0), "beams=0"),
+        (dict(beams=2, stop_strings=["a"]), "beams=2 .* without stop_strings"),
+        (dict(beams=2, samples=3), "samples=3"),
+        (dict(samples=0), "samples=0"),
+        (dict(stop_strings=[""]), "stop_strings must not be empty"),
+        (dict(repetition_penalty=0.0), "repetition_penalty=0.0"),
+        (dict(no_repeat_ngram=-1), "no_repeat_ngram=-1"),
+        (dict(min_new_tokens=0.5), "min_new_tokens=0.5"),
         (dict(seeds=[[1]]), "seeds"),
     ):
         with pytest.raises(ValueError, match=message):

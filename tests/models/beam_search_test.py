@@ -53,18 +53,22 @@ class LogP:
 
 
 def beams_by_hand(log_p, size, count, beams, stop_ids, alpha):
-    alive = [((), 0.0)]
-    for _ in range(count):
+    alive, ended = [((), 0.0)], []
+    for length in range(1, count + 1):
         found = []
         for tokens, total in alive:
-            if tokens and tokens[-1] in stop_ids:
-                found.append((tokens, total))
-            else:
-                step = log_p(tokens)
-                found += [((*tokens, v), total + step[v]) for v in range(size)]
-        alive = sorted(found, key=lambda x: -x[1])[:beams]
-    scored = [(score(total, len(tokens), alpha), tokens) for tokens, total in alive]
-    return sorted(scored, reverse=True)
+            step = log_p(tokens)
+            found += [((*tokens, v), total + step[v]) for v in range(size)]
+        found.sort(key=lambda x: -x[1])
+        is_end = [length == count or tokens[-1] in stop_ids for tokens, _ in found]
+        for (tokens, total), end in zip(found[:beams], is_end, strict=False):
+            if end:
+                ended.append((score(total, length, alpha), tokens))
+        ended = sorted(ended, reverse=True)[:beams]
+        alive = [x for x, end in zip(found, is_end, strict=True) if not end][:beams]
+        if alive and len(ended) == beams and score(alive[0][1], length, alpha) <= ended[-1][0]:
+            break
+    return ended
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.models import gpt_reference as reference
 from tests.models.gpt_reference import POSITIONS, V, next_logits, padded, sequences, talkative
-from tfnlp.models import GPTDecoder, generate, gpt, gpt_pretrainer
+from tests.support import GOLDENS
+from tfnlp.checkpoints import load_gpt
+from tfnlp.models import GPTDecoder, beam_search, generate, gpt, gpt_pretrainer
 from tfnlp.models.generation import advance, start
 
 pytestmark = pytest.mark.slow
@@ -144,6 +148,53 @@ def test_stop_tokens_end_a_row_and_are_kept(pre, drawn):
         )
         parts.append(part)
     np.testing.assert_array_equal(np.concatenate(parts, axis=1), want)
+
+
+GOLDEN = GOLDENS / "generation"
+NAMES = {
+    "repetition_penalty": "repetition_penalty",
+    "no_repeat_ngram_size": "no_repeat_ngram",
+    "min_new_tokens": "min_new_tokens",
+}
+
+
+@pytest.fixture(scope="module")
+def golden():
+    """What transformers makes of prompts, see tests/goldens/generation.py."""
+    return json.loads((GOLDEN / "expected.json").read_text()), load_gpt(str(GOLDEN)).pretrainer
+
+
+@pytest.mark.parametrize("case", ["greedy", "repetition penalty", "no repeated pair", "all"])
+def test_tokens_are_those_of_hugging_face(golden, case):
+    found, model = golden
+    arguments, stops = found["cases"][case], found["stops"]
+    changes = {NAMES[name]: value for name, value in arguments.items() if name in NAMES}
+    decoder, inputs, count = GPTDecoder(model), prompts(found["prompts"]), 12
+    tokens, log_p = generate(decoder, *inputs, count, stop_ids=stops, scores=True, **changes)
+    state, parts = start(decoder, *inputs, count), []
+    for part in (5, 7):
+        new, state = advance(decoder, state, part, stop_ids=stops, **changes)
+        parts.append(new)
+    np.testing.assert_array_equal(np.concatenate(parts, 1), tokens)
+    for row, p, want in zip(tokens.numpy(), log_p.numpy(), found["expected"][case], strict=True):
+        (text,), size = want["texts"], len(want["scores"])
+        assert row[:size].tolist() == text and (p[size:] == 0).all()
+        np.testing.assert_allclose(p[:size], want["scores"], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["beams", "beams, short", "beams, long", "beams, all"])
+def test_beams_are_those_of_hugging_face(golden, case):
+    found, model = golden
+    arguments, stops = found["cases"][case], found["stops"]
+    tokens, scores = beam_search(
+        GPTDecoder(model), *prompts(found["prompts"]), 9, arguments["num_beams"], shifted=False,
+        stop_ids=stops, length_penalty=arguments.get("length_penalty", 1.0),
+        **{NAMES[name]: value for name, value in arguments.items() if name in NAMES},
+    )  # fmt: skip
+    for rows, p, want in zip(tokens.numpy(), scores.numpy(), found["expected"][case], strict=True):
+        for row, text in zip(rows, want["texts"], strict=True):
+            assert row[: len(text)].tolist() == text and (row[len(text) :] == 0).all()
+        np.testing.assert_allclose(p, want["scores"], rtol=1e-4)
 
 
 def test_the_loop_ends_when_all_rows_have(pre):

@@ -171,15 +171,16 @@ class GPT(LanguageModel, Tunable, Planned):
         """Check prompts and how tokens are drawn."""
         super().check_prediction(settings)
         sampling(settings.temperature, settings.top_k, settings.top_p)
-        if settings.beams and settings.samples > 1:
-            raise ValueError("`samples` draws, `beams` does not; give one of them")
+        if settings.beams and settings.samples > settings.beams:
+            raise ValueError(f"`samples` {settings.samples} are more than `beams`")
+        if settings.beams and settings.stop:
+            raise ValueError("`stop` is for texts that are drawn; leave `beams` out")
 
     def predict(self, loaded: Pretrained, settings: GPTPrediction) -> list[list[str]]:
         """Return the continuations of each prompt."""
         generator = TextGenerator(loaded.encoder, loaded.tokenizer)
-        numbers = range(settings.samples)
         return [
-            ["".join(_pieces(generator, settings, text, number)) for number in numbers]
+            ["".join(pieces) for pieces in _continuations(generator, settings, text)]
             for text in settings.text
         ]
 
@@ -188,9 +189,9 @@ class GPT(LanguageModel, Tunable, Planned):
         generator = TextGenerator(loaded.encoder, loaded.tokenizer)
         between = "" if loaded.tokenizer.keeps_spaces else " "
         for text in settings.text:
-            for number in range(settings.samples):
+            for pieces in _continuations(generator, settings, text):
                 yield text + between
-                yield from _pieces(generator, settings, text, number)
+                yield from pieces
                 yield "\n"
 
     # Fine-tuning.
@@ -425,16 +426,24 @@ def _texts(documents: Iterable[list[str]]) -> Iterator[str]:
     return ("\n".join(document) + "\n" for document in documents)
 
 
-def _pieces(
-    generator: TextGenerator, settings: GPTPrediction, text: str, number: int
-) -> Iterable[str]:
+def _continuations(
+    generator: TextGenerator, settings: GPTPrediction, text: str
+) -> Iterator[Iterable[str]]:
+    """Yield the pieces of each continuation of a prompt."""
+    how = {
+        "repetition_penalty": settings.repetition_penalty,
+        "no_repeat_ngram": settings.no_repeat_ngram,
+        "min_new_tokens": settings.min_new_tokens,
+    }
     if settings.beams:
-        return generator([text], settings.max_new_tokens, beams=settings.beams)
-    return generator.stream(
-        text,
-        settings.max_new_tokens,
-        temperature=settings.temperature,
-        top_k=settings.top_k,
-        top_p=settings.top_p,
-        seed=settings.seed + number,
-    )
+        beams = {"beams": settings.beams, "length_penalty": settings.length_penalty}
+        yield from generator(
+            [text], settings.max_new_tokens, samples=settings.samples, **beams, **how
+        )[0]
+        return
+    drawn = {"temperature": settings.temperature, "top_k": settings.top_k, "top_p": settings.top_p}
+    for number in range(settings.samples):
+        yield generator.stream(
+            text, settings.max_new_tokens, seed=settings.seed + number, stop_strings=settings.stop,
+            **drawn, **how,
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Beam search for the most probable continuation."""
+"""Beam search for the most probable continuations."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from keras import ops
 
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import Tensor
-from tfnlp.models.generation import Decoder
+from tfnlp.models.generation import Choice, Decoder, start
 
 _IMPOSSIBLE = -1e9  # log-probability of a choice that is excluded
 
@@ -19,14 +19,22 @@ def beam_search(
     beams: int,
     *,
     length_penalty: float = 0.0,
+    shifted: bool = True,
     stop_ids: Sequence[int] = (),
     pad_id: int = 0,
+    repetition_penalty: float = 1.0,
+    no_repeat_ngram: int = 0,
+    min_new_tokens: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Return the best continuations of each prompt by `log p(y) / ((5 + |y|) / 6)^alpha`.
+    """Return the best continuations y of each prompt by `log p(y) / penalty(|y|)`.
 
-    Every step keeps the `beams` best of all one-token continuations of a row's hypotheses, by
-    `log p`; a hypothesis that ended in a stop token stays as it is. The penalty (Wu et al. 2016,
-    eq. 14) decides between those that remain at the end; `|y|` counts the stop token.
+        penalty(n) = ((5 + n) / 6)^alpha    if `shifted` (Wu et al. 2016, eq. 14), else n^alpha
+
+    where `|y|` counts the stop token. Every step lists the one-token continuations of a row's K
+    hypotheses in the order of `log p`. Of the first K those with a stop token, or G tokens, have
+    ended: the K best by score are kept. The first K others go on. A row has ended when it has K
+    such, and its best hypothesis now scores no better than the worst of them. This is the search of
+    Hugging Face's `generate`, with its `early_stopping=False`.
 
     Args:
         decoder: a `GPTDecoder` or another `Decoder`. The last `constant_parts` of its cache, if
@@ -36,8 +44,11 @@ def beam_search(
         max_new_tokens: G, how many tokens to add at most; an int or an int32 scalar.
         beams: K, 1 or more.
         length_penalty: alpha; above 0 it favours long texts.
+        shifted: see above.
         stop_ids: ints.
         pad_id: int, the token that fills a row after its stop token.
+        repetition_penalty, no_repeat_ngram, min_new_tokens: change `log p` of each token, see
+            `generate`.
 
     Returns:
         int32 `[B, K, G]` and float32 scores `[B, K]`, the best first.
@@ -47,65 +58,75 @@ def beam_search(
     """
     check_positive(beams=beams)
     batch, prompt = ops.shape(ids)[0], ids.shape[1] or ops.shape(ids)[1]
+    size = decoder.vocab_size
+    listed = beams * min(size, max(2, 1 + len(stop_ids)))  # K of them have no stop token
     first = ops.arange(batch)[:, None] * beams  # [B, 1], row of each prompt's first hypothesis
     columns = ops.arange(max_new_tokens)[None, None]  # [1, 1, G]
+    in_front = ops.arange(listed)[None] < beams  # [1, M]
+    choice = Choice(
+        stop_ids=stop_ids, repetition_penalty=repetition_penalty, no_repeat_ngram=no_repeat_ngram,
+        min_new_tokens=min_new_tokens,
+    )  # fmt: skip
 
-    logits, cache = decoder.prefill(ids, mask, prompt + max_new_tokens)
-    logits = ops.repeat(logits, beams, axis=0)  # [B*K, V]
-    cache = tuple(ops.repeat(part, beams, axis=0) for part in cache)
-    mask = ops.repeat(ops.cast(mask, "bool"), beams, axis=0)
+    def penalty(length: Tensor) -> Tensor:
+        length = ops.cast(length, "float32")
+        return ((5.0 + length) / 6.0 if shifted else length) ** length_penalty
+
+    state = start(decoder, ids, mask, max_new_tokens)
+    logits, history = (ops.repeat(state[name], beams, axis=0) for name in ("logits", "history"))
+    cache = tuple(ops.repeat(part, beams, axis=0) for part in state["cache"])
+    mask = ops.repeat(state["mask"], beams, axis=0)
     moving = len(cache) - getattr(decoder, "constant_parts", 0)
     # At first all hypotheses of a row are equal: only the first may be continued.
     later = ops.cast(ops.arange(beams)[None] > 0, "float32") * _IMPOSSIBLE  # [1, K]
     scores = ops.tile(later, (batch, 1))
-    new = ops.full((batch, beams, max_new_tokens), pad_id, "int32")
-    lengths, done = (ops.zeros((batch, beams), kind) for kind in ("int32", "bool"))
-    stay = ops.where(ops.arange(decoder.vocab_size) == pad_id, 0.0, _IMPOSSIBLE)[
-        None, None
-    ]  # [1, 1, V]
+    new = best = ops.full((batch, beams, max_new_tokens), pad_id, "int32")
+    best_scores = ops.full((batch, beams), _IMPOSSIBLE, "float32")
+    is_open = ops.ones((batch, 1), "bool")
 
     def body(*state: Tensor) -> tuple[Tensor, ...]:
-        made, scores, new, lengths, done, logits, *cache = state
-        scores, parents, tokens = _continued(scores, logits, done, stay)
-        rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))  # [B*K]
+        made, scores, new, best, best_scores, is_open, logits, history, *cache = state
+        log_p = choice.changed(ops.log_softmax(logits, axis=-1), made, history)  # [B*K, V]
+        log_p = scores[:, :, None] + ops.reshape(log_p, (batch, beams, size))
+        log_p, chosen = ops.top_k(ops.reshape(log_p, (batch, beams * size)), listed)  # [B, M]
+        parents, tokens = chosen // size, ops.cast(chosen % size, "int32")
+        texts = ops.where(columns == made, tokens[:, :, None], _of(new, parents))  # [B, M, G]
 
-        def kept(x: Tensor) -> Tensor:
-            rest = ops.shape(x)[2:]
-            flat = ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)  # [B*K, ...]
-            return ops.reshape(flat, (batch, beams, *rest))
-
-        ended = done = kept(done)
-        new = ops.where(columns == made, tokens[:, :, None], kept(new))
-        lengths = kept(lengths) + ops.cast(ops.logical_not(ended), "int32")
+        ended = made + 1 == max_new_tokens
         for stop in stop_ids:
-            done = ops.logical_or(done, tokens == stop)
+            ended = ops.logical_or(ended, tokens == stop)
+        ended = ops.logical_and(ended, ops.ones_like(tokens, "bool"))
+        final = ops.logical_and(ops.logical_and(ended, in_front), is_open)
+        found = ops.where(final, log_p / penalty(made + 1), _IMPOSSIBLE)
+        found = ops.concatenate([best_scores, found], axis=1)
+        best_scores, order = ops.top_k(found, beams)
+        best = _of(ops.concatenate([best, texts], axis=1), order)
+
+        scores, order = ops.top_k(ops.where(ended, log_p + _IMPOSSIBLE, log_p), beams)
+        new, tokens, parents = (_of(x, order) for x in (texts, tokens, parents))
+        could = scores[:, :1] / penalty(made + 1)
+        is_open = ops.logical_and(is_open, could > best_scores[:, -1:])
+
+        rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))  # [B*K]
+        tokens = ops.reshape(tokens, (-1,))
+        if choice.reads_history:
+            history = ops.take(history, rows, axis=0)
+            history = ops.concatenate([history[:, 1:], tokens[:, None]], axis=1)
         moved = [ops.take(part, rows, axis=0) for part in cache[:moving]]
         cache = (*moved, *cache[moving:])
-        logits, cache = decoder.step(ops.reshape(tokens, (-1,)), prompt + made, mask, cache)
-        return (made + 1, scores, new, lengths, done, logits, *cache)
+        logits, cache = decoder.step(tokens, prompt + made, mask, cache)
+        return (made + 1, scores, new, best, best_scores, is_open, logits, history, *cache)
 
     def more(*state: Tensor) -> Tensor:
-        made, _, _, _, done, *_ = state
-        return ops.logical_and(made < max_new_tokens, ops.logical_not(ops.all(done)))
+        made, _, _, _, _, is_open, *_ = state
+        return ops.logical_and(made < max_new_tokens, ops.any(is_open))
 
-    start = (ops.zeros((), "int32"), scores, new, lengths, done, logits, *cache)
-    _, scores, new, lengths, *_ = ops.while_loop(more, body, start)
-    penalty = ((5.0 + ops.cast(lengths, "float32")) / 6.0) ** length_penalty
-    scores, order = ops.top_k(scores / penalty, beams)  # [B, K], the best first
-    return ops.take_along_axis(new, order[:, :, None], axis=1), scores
+    begun = (ops.zeros((), "int32"), scores, new, best, best_scores, is_open, logits, history)
+    _, _, _, best, best_scores, *_ = ops.while_loop(more, body, (*begun, *cache))
+    return best, best_scores
 
 
-def _continued(
-    scores: Tensor, logits: Tensor, done: Tensor, stay: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the best one-token continuations of a row's hypotheses.
-
-    They are `[B, K]` each: `log p`, int index of the hypothesis, int32 token. The logits are
-    `[B*K, V]`, `stay` `[1, 1, V]` is `log p` of the next token of a hypothesis that is done.
-    """
-    (batch, beams), size = ops.shape(scores), stay.shape[-1]
-    log_p = ops.log_softmax(ops.reshape(logits, (batch, beams, size)), axis=-1)
-    log_p = ops.where(done[:, :, None], stay, log_p)
-    flat = ops.reshape(scores[:, :, None] + log_p, (batch, beams * size))
-    scores, chosen = ops.top_k(flat, beams)  # [B, K]
-    return scores, chosen // size, ops.cast(chosen % size, "int32")
+def _of(x: Tensor, order: Tensor) -> Tensor:
+    """Return the entries `order` `[B, N]` of each row of `[B, M, ...]`."""
+    order = order[:, :, None] if len(x.shape) == 3 else order
+    return ops.take_along_axis(x, order, axis=1)

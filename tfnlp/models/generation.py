@@ -9,6 +9,7 @@ from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import Tensor
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_NEVER = -1e30  # the logit of a token that must not come
 
 
 class Decoder(Protocol):
@@ -68,12 +69,24 @@ def generate(
     seeds: Tensor | None = None,
     stop_ids: Sequence[int] = (),
     pad_id: int = 0,
-) -> Tensor:
+    repetition_penalty: float = 1.0,
+    no_repeat_ngram: int = 0,
+    min_new_tokens: int = 0,
+    scores: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Return continuations of prompts.
 
-    Each new token is chosen by `greedy` (temperature 0) or `sample`. A row ends with the first of
-    `stop_ids`, which is kept, and is filled with `pad_id`; the loop ends when all rows have ended.
-    `P + G` must not exceed the model's positions: tokens beyond them would all get the last one.
+    Each new token is chosen by `greedy` (temperature 0) or `sample`, of logits that are changed
+    before, in this order:
+
+        `repetition_penalty` r   x / r if x > 0, else r x, of each token that the row has, its
+                                 prompt included (Keskar et al. 2019, section 4.1)
+        `no_repeat_ngram` n      no token that would complete n tokens that the row has; 0: any
+        `min_new_tokens`         none of `stop_ids` before there are so many
+
+    A row ends with the first of `stop_ids`, which is kept, and is filled with `pad_id`; the loop
+    ends when all rows have ended. `P + G` must not exceed the model's positions: tokens beyond them
+    would all get the last one.
 
     Args:
         decoder: a `GPTDecoder` or another `Decoder`.
@@ -86,21 +99,30 @@ def generate(
             alone decide its text, in any batch.
         stop_ids: ints.
         pad_id: int.
+        repetition_penalty, no_repeat_ngram, min_new_tokens: see above.
+        scores: also return `log p` of each token, of the model's own logits.
 
     Returns:
-        int32 `[B, G]`.
+        int32 `[B, G]`; with `scores` also float32 `[B, G]`, 0 after a row's end.
 
     Raises:
         ValueError: for max_new_tokens below 1, or no `seeds` although temperature is not 0.
     """
     if isinstance(max_new_tokens, int):
         check_positive(max_new_tokens=max_new_tokens)
-    choice = _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
+    choice = Choice(
+        temperature, top_k, top_p, seeds, stop_ids, pad_id, repetition_penalty, no_repeat_ngram,
+        min_new_tokens,
+    )  # fmt: skip
     state = start(decoder, ids, mask, max_new_tokens)
-    tokens, state = _advance(decoder, state, max_new_tokens - 1, choice)
+    tokens, log_p, state = _advance(decoder, state, max_new_tokens - 1, choice, scores)
     # Nothing follows the last token, so the model does not read it.
-    last, _ = choice(state["logits"], max_new_tokens - 1, state["done"])
-    return ops.concatenate([tokens, last[:, None]], axis=1)
+    logits, made, ended = state["logits"], max_new_tokens - 1, state["done"]
+    last, _ = choice(logits, made, ended, state["history"])
+    tokens = ops.concatenate([tokens, last[:, None]], axis=1)
+    if not scores:
+        return tokens
+    return tokens, ops.concatenate([log_p, _log_p(logits, last, ended)[:, None]], axis=1)
 
 
 def start(
@@ -109,11 +131,14 @@ def start(
     """Read the prompts; return the state that `advance` continues. Arguments as in `generate`."""
     prompt = ids.shape[1] or ops.shape(ids)[1]
     logits, cache = decoder.prefill(ids, mask, prompt + max_new_tokens)
+    given = ops.where(ops.cast(mask, "bool"), ops.cast(ids, "int32"), -1)
+    before = ops.full((ops.shape(ids)[0], max_new_tokens), -1, "int32")
     return {
         "logits": logits,  # [B, V], of the next token
         "cache": cache,
         "mask": ops.cast(mask, "bool"),
         "made": ops.zeros((), "int32"),  # tokens so far
+        "history": ops.concatenate([before, given], axis=1),  # [B, G + P], tokens so far after -1
         "done": ops.zeros_like(logits[:, 0], "bool"),  # [B]
     }
 
@@ -122,16 +147,19 @@ def advance(
     decoder: Decoder,
     state: dict[str, Any],
     count: int,
+    *,
+    scores: bool = False,
     **choice: Any,
-) -> tuple[Tensor, dict[str, Any]]:
-    """Return the next `count` tokens, int32 `[B, count]`, and the state after them.
+) -> tuple[Any, dict[str, Any]]:
+    """Return what `generate` does for the next `count` tokens, and the state after them.
 
     One call and several calls give the same tokens. `choice`: the named arguments of `generate`.
     """
-    return _advance(decoder, state, count, _Choice(**choice))
+    tokens, log_p, state = _advance(decoder, state, count, Choice(**choice), scores)
+    return (tokens, log_p) if scores else tokens, state
 
 
-class _Choice:
+class Choice:
     """The choice of the next tokens `[B]` and of the rows that end with them."""
 
     def __init__(
@@ -142,13 +170,24 @@ class _Choice:
         seeds: Tensor | None = None,
         stop_ids: Sequence[int] = (),
         pad_id: int = 0,
+        repetition_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+        min_new_tokens: int = 0,
     ) -> None:
         if seeds is None and not (isinstance(temperature, float | int) and temperature == 0):
             raise ValueError("`seeds` must be given unless temperature is the number 0")
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.seeds, self.stop_ids, self.pad_id = seeds, stop_ids, pad_id
+        self.penalty, self.ngram, self.least = repetition_penalty, no_repeat_ngram, min_new_tokens
 
-    def __call__(self, logits: Tensor, made: Tensor, done: Tensor) -> tuple[Tensor, Tensor]:
+    @property
+    def reads_history(self) -> bool:
+        return self.penalty != 1 or self.ngram > 0
+
+    def __call__(
+        self, logits: Tensor, made: Tensor, done: Tensor, history: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        logits = self.changed(logits, made, history)
         if not isinstance(self.temperature, float | int):
             tokens = ops.cond(
                 self.temperature > 0, lambda: self._drawn(logits, made), lambda: greedy(logits)
@@ -162,23 +201,70 @@ class _Choice:
             done = ops.logical_or(done, tokens == stop)
         return tokens, done
 
+    def changed(self, logits: Tensor, made: Tensor, history: Tensor) -> Tensor:
+        """Return the logits that a token is chosen by, see `generate`."""
+        size = logits.shape[-1]
+        if self.penalty != 1:
+            changed = ops.where(logits > 0, logits / self.penalty, logits * self.penalty)
+            logits = ops.where(_held(history, size), changed, logits)
+        if self.ngram:
+            logits = ops.where(_held(_completing(history, self.ngram), size), _NEVER, logits)
+        if self.least and self.stop_ids:
+            stops = sum(ops.one_hot(stop, size) for stop in self.stop_ids) > 0
+            early = ops.logical_and(stops, made < self.least)
+            logits = ops.where(early[None], _NEVER, logits)
+        return logits
+
     def _drawn(self, logits: Tensor, made: Tensor) -> Tensor:
         return sample(logits, self.seeds, made, self.temperature, self.top_k, self.top_p)
 
 
+def _held(tokens: Tensor, size: int) -> Tensor:
+    """Return which of `size` tokens occur in int32 `[B, L]`, where -1 is none: bool `[B, V]`."""
+    batch, length = ops.shape(tokens)
+    rows = ops.repeat(ops.arange(batch)[:, None], length, axis=1)
+    places = ops.stack([rows, ops.where(tokens < 0, size, tokens)], axis=-1)  # [B, L, 2]
+    counts = ops.scatter(
+        ops.reshape(places, (-1, 2)), ops.ones((batch * length,), "int32"), (batch, size + 1)
+    )
+    return counts[:, :size] > 0
+
+
+def _completing(history: Tensor, n: int) -> Tensor:
+    """Return the tokens that came wherever a row had its last `n - 1` before, else -1: `[B, L]`."""
+    batch, length = ops.shape(history)
+    padded = ops.concatenate([ops.full((batch, n - 1), -1, "int32"), history], axis=1)
+    same = history >= 0  # [B, L]
+    for j in range(n - 1):
+        last = padded[:, length + j : length + j + 1]
+        same = ops.logical_and(same, ops.logical_and(padded[:, j : length + j] == last, last >= 0))
+    return ops.where(same, history, -1)
+
+
+def _log_p(logits: Tensor, tokens: Tensor, done: Tensor) -> Tensor:
+    """Return `log p` of tokens `[B]` by logits `[B, V]`, 0 for rows that had ended before."""
+    log_p = ops.take_along_axis(ops.log_softmax(logits, axis=-1), tokens[:, None], axis=1)[:, 0]
+    return ops.where(done, ops.zeros_like(log_p), log_p)
+
+
 def _advance(
-    decoder: Decoder, state: dict[str, Any], count: int, choice: _Choice
-) -> tuple[Tensor, dict[str, Any]]:
+    decoder: Decoder, state: dict[str, Any], count: int, choice: Choice, scores: bool = False
+) -> tuple[Tensor, Tensor, dict[str, Any]]:
     prompt = state["mask"].shape[1] or ops.shape(state["mask"])[1]
     first = state["made"]
     columns = ops.arange(count)[None]  # [1, count]
 
     def body(*carry: Tensor) -> tuple[Tensor, ...]:
-        made, logits, done, new, *cache = carry
-        tokens, done = choice(logits, made, done)
-        new = ops.where(columns == made - first, tokens[:, None], new)
+        made, logits, ended, history, new, log_p, *cache = carry
+        tokens, done = choice(logits, made, ended, history)
+        column = columns == made - first
+        new = ops.where(column, tokens[:, None], new)
+        if scores:
+            log_p = ops.where(column, _log_p(logits, tokens, ended)[:, None], log_p)
+        if choice.reads_history:
+            history = ops.concatenate([history[:, 1:], tokens[:, None]], axis=1)
         logits, cache = decoder.step(tokens, prompt + made, state["mask"], cache)
-        return (made + 1, logits, done, new, *cache)
+        return (made + 1, logits, done, history, new, log_p, *cache)
 
     def more(*carry: Tensor) -> Tensor:
         made, _, done, *_ = carry
@@ -186,11 +272,13 @@ def _advance(
 
     new = ops.zeros_like(state["logits"][:, :1], "int32") + ops.cast(choice.pad_id, "int32")
     new = ops.tile(new, (1, count))  # [B, count]
-    made, logits, done, new, *cache = ops.while_loop(
-        more, body, (first, state["logits"], state["done"], new, *state["cache"])
+    log_p = ops.zeros_like(new, "float32")
+    begun = (first, state["logits"], state["done"], state["history"], new, log_p)
+    made, logits, done, history, new, log_p, *cache = ops.while_loop(
+        more, body, (*begun, *state["cache"])
     )
     after = {"logits": logits, "cache": tuple(cache), "made": made, "done": done}
-    return new, {**state, **after}
+    return new, log_p, {**state, **after, "history": history}
 
 
 def greedy(logits: Tensor) -> Tensor:

@@ -77,6 +77,15 @@ class GPTPrediction(PredictionSettings):
     top_k: int = option(0, "draw from so many tokens; 0: all")
     top_p: float = option(0.95, "draw from the fewest with this probability")
     beams: int | None = option(None, "search with so many beams in place of drawing", at_least=1)
-    samples: int = option(1, "continuations a prompt", at_least=1)
+    length_penalty: float = option(
+        0.0, "of beams: divide log p by their length to this power; above 0 it favours long ones"
+    )
+    samples: int = option(1, "continuations a prompt; of beams the best", at_least=1)
+    stop: list[str] = option([], "end a text before this string", metavar="STRING")
+    repetition_penalty: float = option(
+        1.0, "above 1 tokens that were there come more rarely, 1: as often", above=0
+    )
+    no_repeat_ngram: int = option(0, "repeat no so many tokens in a row; 0: any", at_least=0)
+    min_new_tokens: int = option(0, "tokens to add at least", at_least=0)
     seed: int = option(0, "of the first continuation")
     bf16: bool = option(False, "weights in bfloat16")
