@@ -1,4 +1,4 @@
-"""Pictures leave the caller's matplotlib as it is."""
+"""Pictures leave the caller's matplotlib as it is, and are the same for the same numbers."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,3 +25,12 @@ def test_backend_and_open_figures_stay_those_of_the_caller(tmp_path):
     for name in ("curve.png", "attention.png"):
         pixels = plt.imread(tmp_path / name)
         assert len(np.unique(pixels[:, :, :3].reshape(-1, 3), axis=0)) > 5
+
+
+@pytest.mark.slow
+def test_the_order_of_names_does_not_matter(tmp_path):
+    """A history that was read from a checkpoint has its names in another one."""
+    row = {"step": 1, "loss": 2.0, "masked_lm_accuracy": 0.5, "discriminator_accuracy": 0.25}
+    for name, names in (("a.png", list(row)), ("b.png", sorted(row))):
+        plot_history(History([{name: row[name] for name in names}] * 2), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()

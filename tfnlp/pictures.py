@@ -29,7 +29,7 @@ def plot_history(
     """
     train = [report(row) if report else row for row in history.train]
     if names is None:
-        names = ["loss", *(n for n in train[0] if n.endswith("accuracy"))] if train else []
+        names = ["loss", *sorted(n for n in train[0] if n.endswith("accuracy"))] if train else []
     figure, axes = subplots(1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
         draw_curves(axis, train, history.validation, name)
