@@ -27,6 +27,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -285,7 +286,7 @@ def _run(arguments, folder, log):
     os.dup2(file, 2)
     if "--engine" in arguments:  # Keras was imported for TensorFlow
         del os.environ["KERAS_BACKEND"]
-        os.execv(sys.executable, [sys.executable, "-m", "tfnlp", *arguments])
+        sys.exit(subprocess.call([sys.executable, "-m", "tfnlp", *arguments]))
     sys.exit(cli.main(cli.parse(["tfnlp", *arguments])))
 
 
