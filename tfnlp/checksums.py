@@ -47,7 +47,7 @@ def check_files(folder: str, recorded: Any, record: str, remedy: str) -> None:
 
 
 def _is_name(name: str) -> bool:
-    return not {"", ".", ".."} & set(name.split("/")) and "\0" not in name
+    return not {"", ".", ".."} & set(name.split("/")) and name.isprintable()
 
 
 def _files(folder: str, name: str) -> Iterator[str]:

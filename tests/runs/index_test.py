@@ -63,6 +63,25 @@ CHANGES = [
 ]  # fmt: skip
 
 
+def test_starts_whose_differences_overflow(tmp_path):
+    folder = write(tmp_path / "index")
+    starts = np.load(folder / STARTS)
+    starts[6:8] = 6 * 10**18, -6 * 10**18
+    assert (np.diff(starts) > 0).all()
+    damage(folder, STARTS, starts)
+    with pytest.raises(ValueError, match=r"starts\.npy holds no places of 9 lines"):
+        Index(folder)
+
+
+def test_a_file_whose_name_has_a_line_end(tmp_path):
+    folder = write(tmp_path / "index")
+    files = json.loads((folder / INDEX).read_text())["files"]
+    damage(folder, INDEX, files={**files, "\n": "0"})
+    with pytest.raises(ValueError, match="checksums of something else") as error:
+        Index(folder)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize("number", range(len(CHANGES)))
 def test_files_are_compared_with_each_other(number, tmp_path):
     name, content = CHANGES[number]
