@@ -2,17 +2,23 @@
 
 `tf.custom_gradient`, and so `keras.ops.custom_gradient`, registers a function for each call in a
 graph, until the process ends. The function refers to tensors of the graph, so the graph is never
-freed: each training and each model that predicts would leave theirs behind.
+freed: each training and each model that predicts would leave theirs behind. `tf.saved_model.load`
+registers the gradient functions of a module in the same way: 13 MB for that of a small BERT.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import ops
+from tensorflow.python.saved_model import function_deserialization
+
+_loading = threading.Lock()  # while it is held, what is registered is of one module
 
 
 @contextlib.contextmanager
@@ -31,6 +37,25 @@ def freed_after_tracing() -> Iterator[None]:
         for name, entry in list(_functions().items()):
             if name not in before and _is_within(_graph_of(entry["type"]), traced):
                 _functions().pop(name, None)
+
+
+def loaded_freely(load: Callable[[], Any]) -> Any:
+    """Return the SavedModel that `load()` returns; its gradient functions are freed with it."""
+    with _loading:
+        before = set(_functions())
+        module = load()
+        names = [
+            name
+            for name, entry in list(_functions().items())
+            if name not in before and entry["type"].__module__ == function_deserialization.__name__
+        ]
+    weakref.finalize(module, _forget, names).atexit = False
+    return module
+
+
+def _forget(names: list[str]) -> None:
+    for name in names:
+        _functions().pop(name, None)
 
 
 def _functions() -> dict[str, Any]:

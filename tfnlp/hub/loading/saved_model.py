@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfnlp.files import first_line
 from tfnlp.hub.loading.checks import GRAPHS, check_record, check_saved_model, is_saved_model
 from tfnlp.hub.loading.downloads import downloaded, unpacked
+from tfnlp.training.graph_memory import loaded_freely
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
@@ -115,7 +116,7 @@ def load_module(
     if old_format and tags is None:
         tags = []
     try:
-        module = tf.saved_model.load(path, tags, options)
+        module = loaded_freely(lambda: tf.saved_model.load(path, tags, options))
     except Exception as error:  # damage causes OpError, DecodeError, OSError, KeyError, ...
         check_saved_model(path, tensors=True)  # names the damaged file, if it can be found
         raise ValueError(
