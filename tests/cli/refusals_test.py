@@ -46,7 +46,10 @@ REFUSED = {
         "--attention none --input-feeding": "--input-feeding needs --attention",
         "--max-tokens 1": "no pair is shorter than --max-tokens 1",
     },
-    "vocab --input train.txt --output out": {"--output bilm": "--output bilm is a folder"},
+    "vocab --input train.txt --output out": {
+        "--output bilm": "--output bilm is a folder",
+        "--output nofs://a/vocab.txt": "nofs://a/vocab.txt can't be reached",
+    },
     # Fine-tuning.
     "finetune fill --model {bert} --train train.txt --output out": {
         "--seq-length 41": "--seq-length 41",

@@ -16,7 +16,7 @@ import tensorflow as tf
 import tfnlp
 from tfnlp.data import documents_of, read_parallel, rows_of, texts_of
 from tfnlp.data.corpus.parallel_text import parallel_rows
-from tfnlp.tasks import Choose, Classify, Tag
+from tfnlp.tasks import TASKS, Choose, Classify, Tag
 
 TEXTS = [f"the {word} sat by the fire and the {word} slept" for word in "dog cat man boy".split()]
 LABELS = ["yes", "no", "no", "yes"]
@@ -270,6 +270,17 @@ def test_labels_of_hugging_face_have_their_names():
     unknown = numbered(TEXTS, LABELS).map(lambda row: {"label": -1})
     with pytest.raises(ValueError, match="^train, row 0: its label is empty"):
         Classify.read(unknown, name="train")
+
+
+@pytest.mark.parametrize("rows", [[""], {"text": ["a", ""]}], ids=["texts", "table"])
+@pytest.mark.parametrize("task", ["classify", "labels", "similarity", "tag", "coref"])
+def test_a_text_to_predict_may_be_empty_one_to_learn_not(task, rows):
+    """Modules and sentence vectors take it, too."""
+    (*_, found) = TASKS[task].read(rows, labelled=False).examples
+    assert TASKS[task].texts_of(found) == [""]
+    label = {"similarity": 1.0, "tag": ["O"], "coref": []}.get(task, "yes")
+    with pytest.raises(ValueError, match="row 0: .*(is empty|a list of one word)"):
+        TASKS[task].read([("", label), ("a", label)])
 
 
 def test_rows_of_lists_are_told_from_batches():

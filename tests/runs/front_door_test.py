@@ -154,6 +154,8 @@ def test_the_measures_of_a_16_bit_training_are_those_of_evaluate(run, tmp_path):
         (lambda: tfnlp.pretrain("bert", "x", "y", start=3), "`start` 3"),
         (lambda: tfnlp.finetune(["tag"], "x", []), "`task`"),
         (lambda: tfnlp.finetune("tag", 3, [(["a"], ["B"])], output="y"), "`model` 3"),
+        (lambda: tfnlp.finetune("fill", 3, "x", output="y"), "`model` 3"),
+        (lambda: tfnlp.finetune("fill", "", "x", output="y"), "`model` is empty"),
         (lambda: tfnlp.finetune("tag", "x", [], output=["y"]), "`output`"),
         (lambda: tfnlp.finetune("tag", "x", [], output="y", teacher=["z"]), "`teacher`"),
         (lambda: tfnlp.export(None, "y"), "`model` None"),

@@ -48,6 +48,7 @@ def run(bert, tmp_path_factory):
 @pytest.mark.slow
 def test_pairs_come_nearer_and_the_run_is_a_model(run, bert, tmp_path, capsys):
     assert run.results["metrics"]["mrr"] > run.results["before"]["mrr"] + 0.05
+    assert "plateau" not in run.results
     best = tfnlp.load(run.results["folder"])
     rows = texts(5)
     np.testing.assert_array_equal(best.embed(rows), run.embed(rows))
@@ -73,6 +74,16 @@ def test_pairs_come_nearer_and_the_run_is_a_model(run, bert, tmp_path, capsys):
     assert command("pretrain", "bert", "--input", file, "--from", run.path,
                    "--output", tmp_path / "no") == 1  # fmt: skip
     assert "no masked-LM head" in error(capsys)
+
+
+@pytest.mark.slow
+def test_vectors_that_are_no_better_than_before(bert, tmp_path, capsys):
+    slow = dict(epochs=1, batch_size=8, learning_rate=1e-9)
+    run = tfnlp.finetune("embed", bert, pairs(16), dev=pairs(24, 9), output=tmp_path, **slow)
+    before = run.results["before"]["mrr"]
+    found = f"mrr {before:.4f} is not better than {before:.4f}, that before the training; try lear"
+    assert capsys.readouterr().err.count(f"dev: {found}") == 2
+    assert run.results["plateau"].startswith(found)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
+from tfnlp.files import is_remote, reached
 from tfnlp.settings.text import VocabSettings
 
 
@@ -15,12 +16,17 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the corpus, train the vocabulary, write it whole or not at all."""
+    import tensorflow as tf
+
     from tfnlp.data import documents_of
     from tfnlp.text import train_wordpiece, write_vocabulary
 
     config = config_of(options)
     folder = os.path.dirname(os.path.abspath(config.output))
-    if not os.path.isdir(folder):
+    if is_remote(config.output):
+        with reached(config.output):
+            tf.io.gfile.exists(config.output)
+    elif not os.path.isdir(folder):
         raise FileNotFoundError(f"`output` {config.output}: the folder {folder} does not exist")
     if os.path.isdir(config.output):
         raise IsADirectoryError(f"`output` {config.output} is a folder; give a file to write")

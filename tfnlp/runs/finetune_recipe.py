@@ -22,15 +22,19 @@ from tfnlp.settings.options import default_of
 from tfnlp.tasks import HeadTask
 from tfnlp.training import is_compiled
 
+_LEAST = 300  # updates, in up to so many epochs (Mosbach et al. 2021: 20 of small sets)
+_MOST_EPOCHS = 20.0
 
-def settings_of(config: FinetuneSettings, backbone: Any, features: str | None) -> dict[str, Any]:
-    """Return the numbers of a training: those of the config, else the papers'."""
+
+def settings_of(
+    config: FinetuneSettings, backbone: Any, features: str | None, examples: int
+) -> dict[str, Any]:
+    """Return the numbers of a training on `examples`: those of the config, else the papers'."""
     family = backbone.family
     if features is not None:
-        defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
+        defaults = dict(learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
     else:
         defaults = dict(
-            epochs=3.0,
             learning_rate=learning_rate(family.learning_rates, depth(backbone), width(backbone)),
             warmup=family.warmup,
             weight_decay=0.01,
@@ -39,6 +43,9 @@ def settings_of(config: FinetuneSettings, backbone: Any, features: str | None) -
         if config.lora is not None or config.train_weights is not None:
             rate = FEW_WEIGHTS * defaults["learning_rate"]
             defaults["learning_rate"] = float(f"{min(2e-3, rate):.1e}")
+    usual = 3.0 if features is None else 6.0
+    needed = math.ceil(_LEAST * config.batch_size / examples)
+    defaults["epochs"] = min(max(usual, float(needed)), _MOST_EPOCHS)
     settings = {
         name: value if getattr(config, name) is None else getattr(config, name)
         for name, value in defaults.items()
@@ -57,6 +64,22 @@ def settings_of(config: FinetuneSettings, backbone: Any, features: str | None) -
     with_lm = family.language_model and features is None and not backbone.saved
     settings["lm_weight"] = config.lm_weight if with_lm else 0.0
     return settings
+
+
+def remedies(
+    config: FinetuneSettings, backbone: Any, features: str | None, settings: dict, steps: int
+) -> str:
+    """Return what to try where a training of some `settings` has learnt nothing, in words."""
+    usual = settings_of(config.replace(learning_rate=None), backbone, features, 1)["learning_rate"]
+    rate, epochs = settings["learning_rate"], settings["epochs"]
+    size = "batch_tokens" if "batch_tokens" in settings else "batch_size"
+    others = {
+        "learning_rate": 2 * rate if rate == usual else usual,
+        size: settings[size] // 2,
+        "epochs": 3 * epochs,
+    }
+    tried = " or ".join(f"{name} {value:g}" for name, value in others.items() if value)
+    return f"try {tried} (they were {rate:g}, {settings[size]} and {epochs:g}: {steps} updates)"
 
 
 def task_learnt(
@@ -205,15 +228,16 @@ def micro_batches(config: FinetuneSettings, strategy: Any, features: str | None)
 def kept_numbers(
     config: FinetuneSettings, strategy: Any, features: str | None, folder: str
 ) -> dict[str, Any]:
-    """Return the rate and the micro-batches of an earlier start, where the config gives none."""
+    """Return what an earlier start had of a rate, epochs and micro-batches that are not given."""
     found = {}
     if config.accumulation is None:
         before = recorded(config, folder, "training", "accumulation")
         default = micro_batches(config, strategy, features)
         found["accumulation"] = default if before is None else int(before)
-    before = recorded(config, folder, "training", "learning_rate")
-    if config.learning_rate is None and before:
-        found["learning_rate"] = before
+    for name in ("learning_rate", "epochs"):
+        before = recorded(config, folder, "training", name)
+        if getattr(config, name) is None and before:
+            found[name] = before
     return found
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -88,16 +89,21 @@ def ended_before(folder: str, kept: Sequence[str]) -> dict[str, Any] | None:
     results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
     if results is not None:
         record_files(folder, [*kept, task_folder.RESULTS])
-        print(shown_results(f"{folder} has ended before; its dev measures: ", results))
+        print_results(f"{folder} has ended before; its dev measures: ", results)
     return results
 
 
-def shown_results(head: str, results: dict[str, Any]) -> str:
-    """Return measures as lines of 80 columns, without those of single labels, and the baseline."""
+def print_results(head: str, results: dict[str, Any]) -> None:
+    """Print measures as lines of 80 columns, without those of single labels, and the baseline.
+
+    That nothing was learnt is said on stderr.
+    """
     # Sentence vectors have no baseline.
     found = {name: Baseline(**b) for name, b in results.get("baseline", {}).items()}
     lines = [shown_measures(head, results["metrics"]), shown_baseline(found, results["metric"])]
-    return "\n".join(line for line in lines if line)
+    print("\n".join(line for line in lines if line), flush=True)
+    if "plateau" in results:
+        print(f"dev: {results['plateau']}", file=sys.stderr)
 
 
 def shown_measures(head: str, measures: Mapping[str, float]) -> str:

@@ -28,6 +28,7 @@ from tfnlp.runs.finetune_examples import (
     check_examples,
     fold_numbers,
     read_parts,
+    say,
     say_cut,
     say_labels,
     say_unmeasured,
@@ -41,11 +42,12 @@ from tfnlp.runs.finetune_recipe import (
     make_trainer,
     measured_by,
     metric_of,
+    remedies,
     settings_of,
     task_learnt,
     task_of,
 )
-from tfnlp.runs.finetune_record import begin, ended_before, run_config, shown_results, write_results
+from tfnlp.runs.finetune_record import begin, ended_before, print_results, run_config, write_results
 from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
@@ -127,17 +129,9 @@ class Finetuning:
             check_batch_memory(config, sizes)
         unlabelled = self.examples[len(self.train) :]
         check_examples(self.task, config, self.train, self.dev, unlabelled)
-        held_out = f"{shown_source(config.train)}, held out"
-        source = held_out if config.dev is None else shown_source(config.dev)
-        say_labels(source, self.task, self.dev)
-        reader = self.backbone.family.reader(self.backbone)
-        say_read(
-            kind, shown_source(config.train), self.train, self.dev, reader, self.task.max_length
-        )
         self.metric = metric_of(config, self.task, self.every if config.folds else self.dev)
-        if config.metric is None:
-            say_unmeasured(source, self.task, [self.metric])
         self._prepared = {}
+        self._said = False  # what is learnt from
         self._cut: dict[str, int] | None = None  # examples that are too long; known once prepared
 
     def _divide(self, fold: int) -> None:
@@ -159,7 +153,7 @@ class Finetuning:
 
     def defaults(self) -> dict[str, Any]:
         """Return the numbers of a training that is started now."""
-        return settings_of(self.config, self.backbone, self.features)
+        return settings_of(self.config, self.backbone, self.features, len(self.examples))
 
     def run(self, folder: str, features: str | None, seed: int) -> dict[str, Any]:
         """Train one run, or finish one that was stopped; return the dict in RUN/results.json.
@@ -185,6 +179,7 @@ class Finetuning:
         results = ended_before(folder, task_folder.KEPT)
         if results is not None:
             return results
+        self._say_read()
         keep_backbone(self.backbone, folder, model.features)
         if words is not None:
             write_lines(os.path.join(folder, task_folder.WORDS), words)
@@ -222,10 +217,11 @@ class Finetuning:
             + ("" if self.teaching is None else f"\n{self.teaching.described()}"),
             flush=True,
         )
+        advice = remedies(self.config, self.backbone, features, settings, steps)
         history = trainer.fit(
             batches,
             steps,
-            validation=lambda: self._measured(model, dev, dev_batches),
+            validation=lambda: self._measured(model, dev, dev_batches, advice),
             monitor=measured_by(self.task, self.dev, self.metric),
             evaluate_every=max(1, math.ceil(epoch / self.config.evaluations)),
             patience=self.config.patience,
@@ -236,9 +232,9 @@ class Finetuning:
         if can_draw("curve.png"):
             picture = os.path.join(folder, "curve.png")
             plot_history(history, picture, ["loss", self.metric], learnt.report)
-        results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
+        results = self._finish(folder, model, dev, steps, advice)  # the run has ended
         forget(folder)
-        print(shown_results(f"dev, best of {len(history.validation)} checkpoints: ", results))
+        print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
 
@@ -251,14 +247,17 @@ class Finetuning:
 
     def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
         """Return the numbers of a training; an earlier start keeps its rate and micro-batches."""
-        settings = settings_of(self.config, self.backbone, features)
+        settings = settings_of(self.config, self.backbone, features, len(self.examples))
         kept = kept_numbers(self.config, self.strategy, features, folder)
         return {**settings, **self._loss_settings, **kept}
 
-    def _measured(self, model: Any, dev: Any, dev_batches: Any) -> dict[str, float]:
+    def _measured(self, model: Any, dev: Any, dev_batches: Any, advice: str) -> dict[str, float]:
         predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
         task, predictions = self.task.tuned(self.dev, predictions)
         found = task.measures(self.dev, predictions)
+        plateau = task.plateau(self.dev, predictions, found, self.metric)
+        if plateau:
+            say("dev", f"{plateau}; {advice}")
         # Not those of single labels, which may be many.
         return {n: x for n, x in found.items() if "/" not in n or n == self.metric}
 
@@ -271,6 +270,19 @@ class Finetuning:
             if self._cut is None:
                 self._say_cut(*(part.encoded.cut for part in self._prepared[key]))
         return self._prepared[key]
+
+    def _say_read(self) -> None:
+        """Say what is learnt from, before the first run that trains."""
+        if self._said:
+            return
+        self._said, config = True, self.config
+        train = shown_source(config.train)
+        dev = f"{train}, held out" if config.dev is None else shown_source(config.dev)
+        say_labels(dev, self.task, self.dev)
+        reader = self.backbone.family.reader(self.backbone)
+        say_read(type(self.task), train, self.train, self.dev, reader, self.task.max_length)
+        if config.metric is None:
+            say_unmeasured(dev, self.task, [self.metric])
 
     def _say_cut(self, train: int, dev: int) -> None:
         config = self.config
@@ -297,7 +309,7 @@ class Finetuning:
         found = sorted((w for w, n in counts.items() if n > 1), key=lambda w: (-counts[w], w))
         return [word for word in found if word.strip() == word and word]
 
-    def _finish(self, folder: str, model: Any, dev: Any, steps: int) -> dict[str, Any]:
+    def _finish(self, folder: str, model: Any, dev: Any, steps: int, advice: str) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
         predictions = model.predict(self.dev, prepared=dev)
         metrics = self.task.measures(self.dev, predictions)
@@ -310,6 +322,9 @@ class Finetuning:
         if kept:
             predictions = model.predict(self.dev, prepared=dev)
             results.update(kept, metrics=model.task.measures(self.dev, predictions))
+        plateau = model.task.plateau(self.dev, predictions, results["metrics"], self.metric)
+        if plateau:
+            results["plateau"] = f"{plateau}; {advice}"
         rows = map(model.task.row, self.dev, predictions)
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +156,6 @@ def finetune(
     if task not in tuple(TASKS):
         raise ValueError(f"`task` {task!r} must be one of {', '.join(TASKS)}")
     config_class, _ = TASKS[task]
-    model = os.fspath(model) if isinstance(model, os.PathLike) else model
     names = [field.name for field in dataclasses.fields(config_class)]
     names = ("model", "train", "dev") if "model" in names else ("start", "text", "valid")
     for public, name in zip(("model", "train", "dev"), names, strict=True):
@@ -163,7 +163,13 @@ def finetune(
             raise ValueError(f"there is no argument {name}; did you mean {public}?")
     given = dict(zip(names, (model, train, dev), strict=True))
     given.update(settings, output=None if output is None else given_path(output, "output"))
-    config = config_class.make(**{n: value for n, value in given.items() if value is not None})
+    given = {name: value for name, value in given.items() if value is not None}
+    try:
+        config = config_class.make(**given)
+    except ValueError as error:  # "fill" has other names for what is given as `model`, ...
+        public = dict(zip(names, ("model", "train", "dev"), strict=True))
+        told = re.sub(r"`(\w+)`", lambda match: f"`{public.get(match[1], match[1])}`", str(error))
+        raise ValueError(told) from error
     use_engine(config.engine, config.strategy, config.tpu)  # before Keras is imported
     from tfnlp.runs.finetuning import finetune_task
     from tfnlp.runs.task_run import TaskRun

@@ -34,10 +34,17 @@ from tfnlp.runs.backbone import load_backbone
 from tfnlp.runs.checking import say_read
 from tfnlp.runs.devices import check_batch, check_batch_memory, shown_weights
 from tfnlp.runs.finetune_examples import read_parts, say, shown_source
-from tfnlp.runs.finetune_recipe import kept_numbers, make_trainer, max_length_of, settings_of
+from tfnlp.runs.finetune_recipe import (
+    kept_numbers,
+    make_trainer,
+    max_length_of,
+    remedies,
+    settings_of,
+)
 from tfnlp.runs.finetune_record import (
     begin,
     ended_before,
+    print_results,
     shown_measures,
     training_sections,
     write_results,
@@ -70,7 +77,7 @@ class SentenceTrainingRuns:
         )
         self._check_dev()
         self._check_ranking()
-        say_read(Embed, shown_source(config.train), self.train, self.dev)
+        self._said = False  # what is learnt from
         output = None if config.restart else config.output
         self.backbone = load_backbone(config.model, output)
         self.adaptation = adaptation_asked(config)
@@ -130,6 +137,9 @@ class SentenceTrainingRuns:
         results = ended_before(folder, [*PIECES, MARKS])
         if results is not None:
             return results
+        if not self._said:
+            self._said = True
+            say_read(Embed, shown_source(config.train), self.train, self.dev)
         self.backbone.family.keep_vocabulary(self.backbone.tokenizer, folder)
         record_files(folder, [*PIECES, MARKS])
         return self._fit(folder, task, self._pretrained(encoder, arguments), settings, seed)
@@ -151,10 +161,19 @@ class SentenceTrainingRuns:
         )
         before = self._scores_before()
         print(shown_measures("dev before: ", before), flush=True)
+        advice = remedies(config, self.backbone, None, settings, steps)
+
+        def measured() -> dict[str, float]:
+            found = self._scores(self._vectors(trained))
+            plateau = self._plateau(before, found)
+            if plateau:
+                say("dev", f"{plateau}; {advice}")
+            return found
+
         history = trainer.fit(
             batches,
             steps,
-            validation=lambda: self._scores(self._vectors(trained)),
+            validation=measured,
             monitor=self.metric,
             evaluate_every=min(steps, max(1, math.ceil(epoch / config.evaluations))),
             patience=config.patience,
@@ -168,12 +187,8 @@ class SentenceTrainingRuns:
             trained = self._pretrained(encoder, arguments)
         if can_draw("curve.png"):
             plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
-        results = self._finish(folder, trained, before, steps)
-        print(
-            shown_measures(
-                f"dev, best of {len(history.validation)} checkpoints: ", results["metrics"]
-            )
-        )
+        results = self._finish(folder, trained, before, steps, advice)
+        print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
         if can_draw(task_folder.PICTURE):
             print(f"picture of the dev set: {os.path.join(folder, task_folder.PICTURE)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
@@ -181,7 +196,7 @@ class SentenceTrainingRuns:
 
     def defaults(self) -> dict[str, Any]:
         """Return the numbers of a training that is started now."""
-        settings = settings_of(self.config, self.backbone, None)
+        settings = settings_of(self.config, self.backbone, None, len(self.train))
         if self.config.epochs is None:
             settings["epochs"] = _EPOCHS.get(self.lesson.objective, 1.0)
         return settings
@@ -270,8 +285,15 @@ class SentenceTrainingRuns:
             self._before = self._vectors(model)
         return self._scores(self._before)
 
+    def _plateau(self, before: dict[str, float], found: dict[str, float]) -> str:
+        """Return in words that the main measure has not risen; "" if it has, or if it can't."""
+        old, value = before[self.metric], found[self.metric]
+        if value > old or old >= 1:
+            return ""
+        return f"{self.metric} {value:.4f} is not better than {old:.4f}, that before the training"
+
     def _finish(
-        self, folder: str, trained: Any, before: dict[str, float], steps: int
+        self, folder: str, trained: Any, before: dict[str, float], steps: int, advice: str
     ) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and a picture."""
         vectors = self._vectors(trained)
@@ -281,6 +303,9 @@ class SentenceTrainingRuns:
             "metric": self.metric,
             "steps": steps,
         }
+        plateau = self._plateau(before, results["metrics"])
+        if plateau:
+            results["plateau"] = f"{plateau}; {advice}"
         spaces = {"before": self._before, "after": vectors}
         if can_draw(task_folder.PICTURE):
             plot_space(self.dev, spaces, os.path.join(folder, task_folder.PICTURE))

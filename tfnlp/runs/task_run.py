@@ -16,6 +16,7 @@ from tfnlp.formats import export
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import (
     read_data,
+    say,
     say_cut,
     say_labels,
     say_unmeasured,
@@ -224,6 +225,9 @@ class TaskRun:
         predictions = self.predicted(examples, config.batch_size, source)
         metrics = task.measures(examples, predictions)
         say_unmeasured(source, task, metrics)
+        plateau = task.plateau(examples, predictions, metrics, task.main_measure)
+        if plateau:
+            say(source, plateau)
         if config.report is not None:
             self._write_report(config, examples, predictions, metrics)
         return metrics, examples, predictions

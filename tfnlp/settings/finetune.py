@@ -63,8 +63,11 @@ class FinetuneSettings(
         metavar="FILE", group=FIRST,
     )  # fmt: skip
     epochs: float | None = option(
-        None, "times through the data (default: 3; features 6)", above=0, group=FIRST
-    )
+        None,
+        "times through the data (default: 3, features 6; of few examples as many as make 300 "
+        "updates, at most 20)",
+        above=0, group=FIRST,
+    )  # fmt: skip
     batch_size: int = option(32, "examples an update", at_least=1, group=FIRST)
     learning_rate: float | None = option(
         None,

@@ -180,7 +180,7 @@ class Settings:
                 raise ValueError(f"the argument `{name}` is missing: {field.metadata['help']}")
         hints = typing.get_type_hints(cls)
         given = {
-            name: _expanded(_plain(value, hints[name]), fields[name])
+            name: _expanded(_plain(value, hints[name]), fields[name], hints[name])
             for name, value in arguments.items()
         }
         config = cls(**given)
@@ -284,13 +284,20 @@ def _plain(value: Any, hint: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _expanded(value: Any, field: dataclasses.Field) -> Any:
-    """Return the value of an argument with the home folder in place of `~` in paths."""
-    if field.metadata["metavar"] not in ("DIR", "FILE", "PNG"):
+def _expanded(value: Any, field: dataclasses.Field, hint: Any) -> Any:
+    """Return the value of an argument with the home folder in place of `~` in paths.
+
+    They are strings, but for files of text: there a string may be a text, and a path is none.
+    """
+    kind = field.metadata["metavar"]
+    if kind not in ("DIR", "FILE", "PNG"):
         return value
     if isinstance(value, list):  # of paths; plain strings in it may be texts
         return [_home(one, field) if isinstance(one, os.PathLike) else one for one in value]
-    return _home(value, field) if isinstance(value, str | os.PathLike) else value
+    if not isinstance(value, str | os.PathLike):
+        return value
+    path = _home(value, field)
+    return path if kind == "FILE" and element_type(hint)[0] is object else os.fspath(path)
 
 
 def _home(path: Any, field: dataclasses.Field) -> Any:

@@ -263,10 +263,15 @@ class Answer(HeadTask):
         text = example.answers[0][0] if example.answers else ""
         return {"answer": text, "answers": [text], "null_score": 0.0}
 
+    def distinct_answers(self, predictions: Sequence[Prediction]) -> set[str]:
+        """Return the best answers, whatever the threshold says of them."""
+        return {prediction["answers"][0] for prediction in predictions}
+
     def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
         share = 100.0 * sum(not found for found in golds) / len(golds)
-        never = Baseline(share, "never an answer")
-        return {"exact_match": never, "f1": never} if share else {}
+        best = ("best_exact", "best_f1") if self.unanswerable else ()
+        names = ("exact_match", "f1", *best) if share else ()
+        return dict.fromkeys(names, Baseline(share, "never an answer"))
 
     def settled(
         self, examples: Sequence[Any], predictions: list[Prediction], measures: Measures

@@ -66,6 +66,7 @@ class Coref(HeadTask):
     form: ClassVar[CorefRows] = CorefRows()
     playground: ClassVar[type[Playground]] = CorefPlayground
     output: ClassVar[str] = "mention"
+    predicts: ClassVar[str] = "clusters"
     does: ClassVar[str] = "find the mentions of a text that name the same"
     pipeline: ClassVar[str] = "token-classification"
     only_module: ClassVar[str] = "pairs of mentions of whole documents"

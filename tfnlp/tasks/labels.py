@@ -47,6 +47,7 @@ class Labels(NamedTask):
     form: ClassVar[LabelSetRows] = LabelSetRows()
     playground: ClassVar[type[Playground]] = LabelsPlayground
     output: ClassVar[str] = "label"
+    predicts: ClassVar[str] = "labels"
     does: ClassVar[str] = "say which labels texts have"
     pipeline: ClassVar[str] = "text-classification"
     main_measure: ClassVar[str] = "micro_f1"

@@ -121,6 +121,11 @@ class Similarity(TextTask):
     def perfect(self, example: Any) -> Prediction:
         return {"score": example.label}
 
+    def distinct_answers(self, predictions: Sequence[Prediction]) -> set[str]:
+        """Return the scores in steps of a tenth of the deviation from the first."""
+        scores, step = [float(p["score"]) for p in predictions], 0.1 * self.deviation
+        return {f"{scores[0] + step * round((s - scores[0]) / step):.4g}" for s in scores}
+
     def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
         mean = sum(map(float, golds)) / len(golds)
         error = sum((float(gold) - mean) ** 2 for gold in golds) / len(golds)

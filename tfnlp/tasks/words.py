@@ -235,6 +235,9 @@ class WordTask(HeadTask):
     def perfect(self, example: Any) -> Prediction:
         return {"tags": list(example.tags)}
 
+    def distinct_answers(self, predictions: Sequence[Prediction]) -> set[str]:
+        return {tag for prediction in predictions for tag in prediction["tags"]}
+
     def baselines(self, golds: Sequence[Any]) -> dict[str, Baseline]:
         return {"accuracy": commonest([tag for tags in golds for tag in tags])}
 

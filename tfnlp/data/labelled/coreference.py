@@ -93,7 +93,7 @@ def _document(row: dict, labelled: bool) -> CorefDocument:
     if words is None and isinstance(row.get("sentences"), list):
         words, inclusive = list(itertools.chain.from_iterable(row["sentences"])), True
     if words is None:
-        text = checked_text(text, "its text")
+        text = checked_text(text, "its text", not labelled)
     elif not isinstance(words, list) or not all(isinstance(w, str) and w.strip() for w in words):
         raise BadRow(f"words must be a list of words; got {words!r:.60}")
     else:

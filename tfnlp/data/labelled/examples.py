@@ -81,7 +81,10 @@ class OneLabelRows(TextRows):
             raise ValueError(f"text must name one or two columns; got {chosen!r}")
 
         def make(row: dict | list) -> TaskExample:
-            texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
+            texts = [
+                checked_text(cell(row, column), f"text {column!r}", not how.labelled)
+                for column in chosen
+            ]
             found = label_cell(row, answer, how.labelled)
             if isinstance(found, str) and found in how.drop:
                 if how.labelled:

@@ -97,7 +97,9 @@ class LabelSetRows(TextRows):
             labels = _of_bits([], labelled)  # which are not known
 
         def make(row: dict | list) -> TaskExample:
-            texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
+            texts = [
+                checked_text(cell(row, name), f"text {name!r}", not how.labelled) for name in chosen
+            ]
             return TaskExample(tuple(value.strip() for value in texts), labels(row))
 
         note = table.read_as(chosen, bits or [x for x in [column] if x is not None])

@@ -169,11 +169,11 @@ def parse_json(text: str) -> object:
         return BadRow(f"not valid JSON ({error})")
 
 
-def checked_text(value: object, name: str) -> str:
+def checked_text(value: object, name: str, may_be_blank: bool = False) -> str:
     """Return `value` if it is a string that is not blank and can be encoded as UTF-8."""
     if not isinstance(value, str):
         raise BadRow(f"{name} must be a text; got {value!r:.60}")
-    if not value.strip():
+    if not value.strip() and not may_be_blank:
         raise BadRow(f"{name} is empty")
     try:
         value.encode("utf-8")

@@ -189,7 +189,7 @@ def _tagged_words(
     """Return the sentence of a row with a list of words and one of tags, or of a text to tag."""
     words = cell(row, column)
     if isinstance(words, str) and not how.labelled:
-        return split_sentence(checked_text(words, f"{column!r}"), how.splitter)
+        return split_sentence(checked_text(words, f"{column!r}", True), how.splitter)
     if not isinstance(words, list) or not words:
         raise BadRow(f"{column!r} must be a list of one word or more; got {words!r:.60}")
     words = tuple(checked_text(word, "a word") for word in words)
@@ -484,7 +484,8 @@ def span_row(row: dict, how: Reading) -> TaggedSentence:
     elif how.labelled:
         raise BadRow(f"has no {_SPAN_COLUMNS[0]!r}; expected a list, empty if there are none")
     if tokens is None:
-        found = split_sentence(checked_text(row.get("text"), "'text'"), how.splitter)
+        text = checked_text(row.get("text"), "'text'", not how.labelled)
+        found = split_sentence(text, how.splitter)
         places = found.places()
         spans = None if spans is None else [_of_words(s, places, found.text) for s in spans]
     else:

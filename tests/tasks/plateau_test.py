@@ -1,0 +1,165 @@
+"""A model that has learnt nothing is found out, one that has learnt a little is not."""
+
+import pytest
+
+from tfnlp.data.labelled.coreference import CorefDocument
+from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.questions import Question
+from tfnlp.data.labelled.role_sentences import RoleSentence
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+from tfnlp.tasks import (
+    TASKS,
+    Answer,
+    Choose,
+    Classify,
+    Coref,
+    HeadTask,
+    Labels,
+    Roles,
+    Similarity,
+    Tag,
+)
+
+
+def texts(*labels, choices=()):
+    return [TaskExample(("s", "t")[: 1 if choices else 2], label, choices) for label in labels]
+
+
+def questions(golds):
+    return [
+        Question(str(n), "q", "x y z", ((gold, "xyz".index(gold)),) if gold != "-" else ())
+        for n, gold in enumerate(golds)
+    ]
+
+
+def answers(texts, null_scores=None):
+    return [
+        {"answer": text, "answers": [text], "null_score": null}
+        for text, null in zip(texts, null_scores or [0.0] * len(texts), strict=True)
+    ]
+
+
+def rows(name, values):
+    return [{name: value} for value in values]
+
+
+def tags(*sentences):
+    return [sentence.split() for sentence in sentences]
+
+
+WORDS = tuple("xyz")
+ANN = ((0, 3), (8, 11))
+
+# Of each task: examples; one answer for all; answers that are no better than a guess, and what is
+# said of them; and answers that are a little better.
+TABLE = [
+    (
+        Classify(labels=("a", "b")),
+        texts(*"abbaab"),
+        rows("label", "bbbbbb"),
+        (rows("label", "abbbba"), "accuracy 0.5000 is not better than 0.5000"),
+        rows("label", "abbaba"),  # 4 of 6
+    ),
+    (
+        Labels(labels=("a", "b")),
+        texts(("a",), ("b",), ("a", "b"), ()),
+        rows("labels", [["a"]] * 4),
+        # 1 right of 3, and of 4 golds: 2 / 7; "a" for all: 2 right of 4, 4 / 8.
+        (rows("labels", [["b"], ["a"], ["b"], []]), "micro_f1 0.2857 is not better than 0.5000"),
+        rows("labels", [["a"], ["a"], ["b"], []]),  # 4 / 7
+    ),
+    (
+        Similarity(mean=2.0, deviation=1.5),
+        texts(0.0, 1.0, 3.0, 4.5),
+        rows("score", [2.0, 2.05, 1.95, 2.02]),
+        (rows("score", [4.0, 1.0, 2.0, 1.0]), "pearson -0."),
+        rows("score", [2.0, 1.4, 2.6, 2.1]),
+    ),
+    (
+        Choose(choices=2),
+        texts(0, 1, 1, 1, choices=("c", "d")),
+        rows("choice", [0] * 4),
+        (rows("choice", [1, 1, 1, 0]), "accuracy 0.5000 is not better than 0.7500"),
+        rows("choice", [0, 1, 1, 1]),
+    ),
+    (
+        Answer(),
+        questions("xyz"),
+        answers("uuu"),
+        (answers("uvw"), "f1 0.0000 is not better than 0.0000"),
+        answers("xuu"),
+    ),
+    (
+        Answer(unanswerable=True),
+        questions("xy--"),
+        answers("uuuu"),
+        # No threshold is better than never an answer.
+        (answers("uvxy", [0, 1, 2, 3]), "best_f1 50.0000 is not better than 50.0000"),
+        answers("xuvw", [0, 1, 2, 3]),
+    ),
+    (
+        Tag(labels=("B-LOC", "B-PER", "I-LOC", "O")),
+        [TaggedSentence(WORDS, tuple(t)) for t in tags("O B-PER O", "B-LOC I-LOC O", "O O O")],
+        rows("tags", tags("O O O", "O O O", "O O O")),
+        (rows("tags", tags("O O B-PER", "O O O", "O O O")), "f1 0.0000 is not better than 0.0000"),
+        rows("tags", tags("O B-PER O", "O O O", "B-LOC O O")),
+    ),
+    (
+        Tag(labels=("DET", "NOUN", "VERB")),
+        [TaggedSentence(WORDS, tuple(t)) for t in tags("DET NOUN VERB", "DET NOUN VERB")],
+        rows("tags", tags("NOUN NOUN NOUN", "NOUN NOUN NOUN")),
+        (rows("tags", tags("DET DET DET", "VERB VERB NOUN")), "accuracy 0.1667 is not better than"),
+        rows("tags", tags("DET NOUN NOUN", "DET DET DET")),
+    ),
+    (
+        Roles(labels=("ARG0", "ARG1", "O", "V")),
+        [RoleSentence(WORDS, tuple(t), 1) for t in tags("ARG0 V O", "O V ARG1")],
+        rows("tags", tags("O O O", "O O O")),
+        # The predicate itself is no role.
+        (rows("tags", tags("O V O", "O V O")), "f1 0.0000 is not better than 0.0000"),
+        rows("tags", tags("ARG0 V O", "ARG0 V O")),
+    ),
+    (
+        Coref(),
+        [CorefDocument("Ann saw her", (ANN,)), CorefDocument("It is", (((0, 2),),))],
+        [{"clusters": [], "mentions": []}] * 2,
+        (rows("clusters", [[], [[[3, 5]]]]), "conll_f1 0.0000 is not better than 0.0000"),
+        rows("clusters", [[list(map(list, ANN))], []]),
+    ),
+]
+
+
+def test_the_table_has_every_task():
+    assert {task.name for task, *_ in TABLE} == {
+        name for name, task in TASKS.items() if issubclass(task, HeadTask)
+    }
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row[0].name)
+def test_a_plateau_is_said(row):
+    task, examples, same, (poor, words), better = row
+
+    def said(predictions, number=None):
+        found, some = task.measures(examples[:number], predictions), examples[:number]
+        return task.plateau(some, predictions, found, task.main_measure)
+
+    right = [task.perfect(example) for example in examples]
+    assert said(right) == said(better) == ""
+    assert said(same).startswith("every prediction is '")
+    assert words in said(poor)
+    # One example has one answer.
+    assert said(right[:1], 1) == ""
+    assert task.plateau(examples, same, {}, task.main_measure) == ""  # what was not measured
+
+
+def test_a_set_of_one_class_shows_nothing():
+    task, examples = Classify(labels=("a", "b")), texts(*"aaa")
+    predictions = rows("label", "aab")
+    measures = task.measures(examples, predictions)
+    assert task.plateau(examples, predictions, measures, "accuracy") == ""
+    # Another measure, of which less is better.
+    task, examples = Similarity(), texts(0.0, 1.0, 2.0)  # the mean's error is 2 / 3
+    for scores, poor in (([0.0, 1.0, 1.5], False), ([2.0, 1.0, 0.0], True)):
+        predictions = rows("score", scores)
+        measures = task.measures(examples, predictions)
+        assert ("mse" in task.plateau(examples, predictions, measures, "mse")) is poor
