@@ -19,6 +19,8 @@ HARMLESS = frozenset(
     "_name_or_path name_or_path transformers_version architectures model_type auto_map "
     "finetuning_task task_specific_params language adapters tokenizer_class model_max_length "
     "tfnlp_task gradient_checkpointing vocab_file sentence_transformers "
+    # Of the whole that a model may be a part of.
+    "is_encoder_decoder "
     # How transformers computes the same numbers, in which precision, and which of them it returns.
     "_attn_implementation attn_implementation dtype torch_dtype use_bfloat16 torchscript "
     "return_dict output_attentions output_hidden_states output_past use_cache cache_implementation "
@@ -44,7 +46,6 @@ HARMLESS = frozenset(
 )
 ONLY: Mapping[str, tuple[Any, ...]] = {
     "is_decoder": (False, None),
-    "is_encoder_decoder": (False, None),
     "add_cross_attention": (False, None),
     "cross_attention_hidden_size": (None,),
     "position_embedding_type": ("absolute", None),

@@ -414,7 +414,7 @@ def read_token_text(
             counts["words"] += sum(len(line.split()) for line in document)
             yield document
 
-    newline, end = newline_id(tokenizer), tokenizer.end_id  # the published GPT has no end
+    newline, end = newline_id(tokenizer), tokenizer.end_id  # some GPTs have no end
     arrays, ids = ArrayFolder(folder), (newline, newline if end is None else int(end))
     dtype = np.int32 if folder is None or tokenizer.vocab_size > 1 << 16 else np.uint16
     for tokens, lengths, first in tokenize_documents(counted(), tokenizer):
