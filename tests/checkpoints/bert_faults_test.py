@@ -61,7 +61,7 @@ def test_not_a_bert(tmp_path, no_model):
         (dict(num_hidden_layers=2**31 - 1), "num_hidden_layers=2147483647"),
         (dict(num_attention_heads=5), "not a multiple of num_attention_heads=5"),
         (dict(hidden_dropout_prob=1.0), "hidden_dropout_prob=1.0"),
-        (dict(hidden_act="swish"), "hidden_act='swish'.*activation="),
+        (dict(hidden_act="prelu"), "hidden_act='prelu'.*activation="),
         (dict(position_embedding_type="relative_key"), "position_embedding_type='relative_key'"),
     ],
 )

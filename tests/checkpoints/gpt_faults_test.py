@@ -128,8 +128,8 @@ def test_hparams_that_are_absent_or_damaged(tmp_path, no_model):
     [
         (GPT2, dict(n_layer=4), "asks for n_layer=4, but .*model.safetensors holds 3 layers"),
         (GPT2, dict(n_embd=5 * 2**28), r"found \[15, 45\], expected \[1342177280, 4026531840\]"),
-        (GPT2, dict(activation_function="swish"), "activation_function='swish'"),
-        (GPT2, dict(scale_attn_by_inverse_layer_idx=True), "idx=True"),
+        (GPT2, dict(activation_function="prelu"), "activation_function='prelu'"),
+        (GPT2, dict(add_cross_attention=True), "add_cross_attention=True"),
         (GPT2, dict(model_type="openai-gpt"), "='openai-gpt', but the tensors have .* of 'gpt2'"),
     ],
 )

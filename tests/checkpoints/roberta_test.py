@@ -104,6 +104,7 @@ def test_what_is_saved_is_what_was_read(loaded, tmp_path):
 
 @pytest.mark.slow
 def test_other_configurations_are_refused(tmp_path):
-    for key, value in (("type_vocab_size", 2), ("pad_token_id", 0), ("max_position_embeddings", 2)):
+    faults = {"is_decoder": True, "pad_token_id": None, "max_position_embeddings": 2}
+    for key, value in faults.items():
         with pytest.raises(ValueError, match=key):
             load_roberta(copied(FOLDER, tmp_path / key, **{key: value}))

@@ -176,6 +176,17 @@ def folder_of(path, pooling, normalize=True, **more):
     return path
 
 
+@pytest.mark.parametrize("stated, length", [({"model_max_length": 16}, 16), ({}, 512),
+                                            ({"model_max_length": 1e30}, 512)])  # fmt: skip
+def test_since_version_6_the_longest_text_is_the_tokenizers(stated, length, tmp_path):
+    folder = folder_of(tmp_path / "in", {"pooling_mode": "mean"}, max_seq_length=None)
+    (folder / "tokenizer_config.json").write_text(json.dumps(stated))
+    loaded = tfnlp.load(folder)
+    assert loaded.sentences.max_length == length
+    long = "a man " * 300
+    np.testing.assert_array_equal(loaded.embed(long), loaded.embed(long, max_length=length))
+
+
 @pytest.mark.slow
 def test_a_folder_of_sentence_transformers_comes_in_and_goes_out(tmp_path):
     pooling = {"word_embedding_dimension": 16, "pooling_mode_max_tokens": True}

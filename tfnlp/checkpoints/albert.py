@@ -19,28 +19,37 @@ from tfnlp.checkpoints.encoder_files import (
 )
 from tfnlp.checkpoints.encoders import load_encoder, save_encoder
 from tfnlp.checkpoints.heads import task_heads
-from tfnlp.checkpoints.mapping import LEGACY, Row, bert_embeddings, torch_names
+from tfnlp.checkpoints.mapping import LEGACY, UNTIED, Row, bert_embeddings, torch_names
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.sentencepiece import SENTENCEPIECE
 from tfnlp.models import albert, albert_pretrainer
+from tfnlp.models.albert import shared_blocks
 
 
 def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     table = torch_names()
     bert_embeddings(table)
     table.dense("embedding_projection", "encoder.embedding_hidden_mapping_in")
-    path, name = "shared_layer", "encoder.albert_layer_groups.0.albert_layers.0"
-    parts = (f"{name}.attention.{part}" for part in ("query", "key", "value"))
-    table.dense(f"{path}/attention/qkv", *parts)
-    table.dense(f"{path}/attention/output", f"{name}.attention.dense")
-    table.norm(f"{path}/attention_norm", f"{name}.attention.LayerNorm")
-    table.dense(f"{path}/intermediate", f"{name}.ffn")
-    table.dense(f"{path}/output", f"{name}.ffn_output")
-    table.norm(f"{path}/output_norm", f"{name}.full_layer_layer_norm")
+    sizes = config["num_groups"], config["group_blocks"]
+    for number, path in enumerate(shared_blocks(*sizes)):
+        group, block = divmod(number, sizes[1])
+        name = f"encoder.albert_layer_groups.{group}.albert_layers.{block}"
+        parts = (f"{name}.attention.{part}" for part in ("query", "key", "value"))
+        table.dense(f"{path}/attention/qkv", *parts)
+        table.dense(f"{path}/attention/output", f"{name}.attention.dense")
+        table.norm(f"{path}/attention_norm", f"{name}.attention.LayerNorm")
+        table.dense(f"{path}/intermediate", f"{name}.ffn")
+        table.dense(f"{path}/output", f"{name}.ffn_output")
+        table.norm(f"{path}/output_norm", f"{name}.full_layer_layer_norm")
     if config["pooler"]:
         table.dense("pooler/dense", "pooler")
     if "masked_lm" in heads:
-        table.masked_lm("predictions.dense", "predictions.LayerNorm", "predictions.bias")
+        table.masked_lm(
+            "predictions.dense",
+            "predictions.LayerNorm",
+            "predictions.bias",
+            "predictions.decoder.weight" if UNTIED in heads else "",
+        )
     if "sentence_order" in heads:
         table.dense("sentence_order_head/dense", "sop_classifier.classifier")
     return table.rows
@@ -59,6 +68,7 @@ HUGGINGFACE = TensorNames(
     },
     renamed=LEGACY,
 )
+_GROUPS = {"num_hidden_groups": "num_groups", "inner_group_num": "group_blocks"}
 ALBERT_FILES = EncoderFiles(
     title="ALBERT",
     loader="load_albert",
@@ -66,21 +76,15 @@ ALBERT_FILES = EncoderFiles(
     pretrainer=functools.partial(heads_like_the_encoder, albert_pretrainer),
     config=ConfigNames(
         "albert",
-        sizes={**BERT_SIZES, "embedding_size": "embedding_size"},
+        sizes={**BERT_SIZES, "embedding_size": "embedding_size", **_GROUPS},
         numbers={
             **BERT_NUMBERS,
             "hidden_dropout_prob": ("dropout", 0.0, 0.0, 1.0),
             "attention_probs_dropout_prob": ("attention_dropout", 0.0, 0.0, 1.0),
         },
         default_activation="gelu_new",
-        fixed={
-            "position_embedding_type": "absolute",
-            "num_hidden_groups": 1,
-            "inner_group_num": 1,
-        },
+        optional=dict.fromkeys(_GROUPS, 1),
         written={
-            "num_hidden_groups": 1,
-            "inner_group_num": 1,
             "pad_token_id": 0,
             "bos_token_id": 2,
             "eos_token_id": 3,

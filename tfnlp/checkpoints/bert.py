@@ -23,6 +23,7 @@ from tfnlp.checkpoints.heads import task_heads
 from tfnlp.checkpoints.mapping import (
     BERT_LAYER,
     LEGACY,
+    UNTIED,
     NameTable,
     Row,
     bert_embeddings,
@@ -52,6 +53,8 @@ def _google_rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, 
         table.norm(f"{path}/output_norm", f"{name}/output/LayerNorm")
     if config["pooler"]:
         table.dense("pooler/dense", "bert/pooler/dense")
+    if UNTIED in heads:
+        raise ValueError("Google's files have no table for outputs alone, which this model has")
     if "masked_lm" in heads:
         table.masked_lm(
             "cls/predictions/transform/dense",
@@ -76,6 +79,7 @@ def _huggingface_rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[
             "cls.predictions.transform.dense",
             "cls.predictions.transform.LayerNorm",
             "cls.predictions.bias",
+            "cls.predictions.decoder.weight" if UNTIED in heads else "",
         )
     if "next_sentence" in heads:
         table.dense("next_sentence_head/dense", "cls.seq_relationship")
@@ -110,7 +114,6 @@ BERT_FILES = EncoderFiles(
     pretrainer=functools.partial(heads_like_the_encoder, bert_pretrainer),
     config=ConfigNames(
         "bert",
-        fixed={"position_embedding_type": "absolute", "is_decoder": False},
         written={"pad_token_id": 0},
     ),
     formats=(GOOGLE, HUGGINGFACE),

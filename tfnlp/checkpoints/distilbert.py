@@ -18,7 +18,7 @@ from tfnlp.checkpoints.encoder_files import (
 )
 from tfnlp.checkpoints.encoders import load_encoder, save_encoder
 from tfnlp.checkpoints.heads import task_heads
-from tfnlp.checkpoints.mapping import Row, bert_embeddings, torch_names
+from tfnlp.checkpoints.mapping import UNTIED, Row, bert_embeddings, torch_names
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.models import distilbert, distilbert_pretrainer
 
@@ -36,7 +36,12 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
         table.dense(f"{path}/output", f"{name}.ffn.lin2")
         table.norm(f"{path}/output_norm", f"{name}.output_layer_norm")
     if "masked_lm" in heads:
-        table.masked_lm("vocab_transform", "vocab_layer_norm", "vocab_projector.bias")
+        table.masked_lm(
+            "vocab_transform",
+            "vocab_layer_norm",
+            "vocab_projector.bias",
+            "vocab_projector.weight" if UNTIED in heads else "",
+        )
     return table.rows
 
 

@@ -15,7 +15,14 @@ from tfnlp.checkpoints.encoder_files import BERT_SIZES, ConfigNames, EncoderFile
 from tfnlp.checkpoints.encoders import MODEL_FILES, load_encoder, save_encoder
 from tfnlp.checkpoints.folders import new_folder
 from tfnlp.checkpoints.heads import task_heads
-from tfnlp.checkpoints.mapping import BERT_LAYER, Row, bert_embeddings, bert_layers, torch_names
+from tfnlp.checkpoints.mapping import (
+    BERT_LAYER,
+    UNTIED,
+    Row,
+    bert_embeddings,
+    bert_layers,
+    torch_names,
+)
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.layers import TransformerBlock
 from tfnlp.models import bert_pretrainer, electra, electra_discriminator, electra_pretrainer
@@ -36,6 +43,7 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
             "generator_predictions.dense",
             "generator_predictions.LayerNorm",
             "generator_lm_head.bias",
+            "generator_lm_head.weight" if UNTIED in heads else "",
         )
     if "discriminator" in heads:
         table.dense("discriminator_head/dense", "discriminator_predictions.dense")
@@ -54,11 +62,12 @@ def _with_heads(
         return electra_discriminator(encoder, initializer_range=config["initializer_range"])
     return bert_pretrainer(
         encoder,
-        activation="gelu",  # whatever the blocks have
+        activation=config["activation"],
         norm_epsilon=config["norm_epsilon"],
         initializer_range=config["initializer_range"],
         next_sentence=False,
         max_predictions=max_predictions,
+        tied=not heads[UNTIED],
     )
 
 
@@ -82,7 +91,6 @@ ELECTRA_FILES = _ElectraFiles(
     config=ConfigNames(
         "electra",
         sizes={**BERT_SIZES, "embedding_size": "embedding_size"},
-        fixed={"position_embedding_type": "absolute", "is_decoder": False},
         written={"pad_token_id": 0},
     ),
     formats=(
@@ -103,10 +111,12 @@ ELECTRA_FILES = _ElectraFiles(
         ("masked_lm",): "ElectraForMaskedLM",
         (): "ElectraModel",
     },
+    head_activation="gelu",  # the generator's, whatever the blocks have
     tasks=task_heads(
         "Electra",
         {"hidden": "classifier.dense", "classifier": "classifier.out_proj"},
         {"hidden": "sequence_summary.summary", "classifier": "classifier"},
+        {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
     ),
 )
 
@@ -138,6 +148,7 @@ def _both(loaded: Pretrained, generator: Pretrained, max_predictions: int | None
     ours = _by_path(loaded.pretrainer)
     theirs = _by_path(generator.pretrainer or generator.encoder)
     wrong = [path for path in ours if path.startswith(_SHARED) and not _equal(ours, theirs, path)]
+    wrong += [path for path in theirs if path.startswith("masked_lm_table")]
     model = electra_pretrainer(
         loaded.encoder,
         min(1.0, generator.config["hidden_size"] / loaded.config["hidden_size"]),
@@ -209,8 +220,10 @@ def _alone(model: keras.Model, prefix: str, head: str) -> keras.Model:
     layers = {layer.name: layer for layer in model.layers}
     hidden_size = blocks[0].output_norm.gamma.shape[0]
     config = layer_arguments(layers, blocks[0], len(blocks), hidden_size)
-    heads = {"discriminator": False, "masked_lm": False, head: True}
-    copy, values = _with_heads(electra(**config), config, heads, None), _by_path(model)
+    heads = {"discriminator": False, "masked_lm": False, UNTIED: False, head: True}
+    del config["padding_id"]
+    encoder, numbers = electra(**config), ELECTRA_FILES.of_heads(config)
+    copy, values = _with_heads(encoder, numbers, heads, None), _by_path(model)
     for variable in copy.trainable_variables:
         own = variable.path.startswith(("embedding_projection", "layer_"))
         variable.assign(values[prefix + variable.path if own else variable.path])

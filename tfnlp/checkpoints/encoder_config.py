@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import keras
 
+from tfnlp.checkpoints.config_fields import check_fields
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.layers import TransformerBlock
 from tfnlp.text.lines import shown
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.encoder_files import EncoderFiles
+
+
+_SHARED = re.compile(r"shared_layer_\d+_\d+")  # blocks of an ALBERT with several
 
 
 def read_size(path: pathlib.Path, config: Mapping[str, Any], key: str, model: str) -> int:
@@ -73,17 +78,6 @@ def written_activation(activation: str, names: Mapping[str, str], model: str) ->
     )
 
 
-def check_fixed(
-    path: pathlib.Path, config: Mapping[str, Any], fixed: Mapping[str, Any], loader: str
-) -> None:
-    """Raise ValueError if the file has another value than `fixed` for one of its keys."""
-    for key, only in fixed.items():
-        if config.get(key, only) != only:
-            raise ValueError(
-                f"{path} has {key}={shown(config[key])}, but {loader} reads {key}={only!r} only"
-            )
-
-
 def read_config(
     files: EncoderFiles, path: pathlib.Path, activation: str | None = None
 ) -> dict[str, Any]:
@@ -92,14 +86,30 @@ def read_config(
     `activation` replaces the file's.
     """
     config, names = read_json(path), files.config
-    check_fixed(path, config, {"model_type": names.model_type, **names.fixed}, files.loader)
-    arguments: dict[str, Any] = {}
-    for key, argument in names.sizes.items():
-        size = read_size(path, config, key, files.title)
-        surplus = names.surplus.get(argument, 0)
-        if size <= surplus:
-            raise ValueError(f"{path} has {key}={size}; expected more than {surplus}")
-        arguments[argument] = size - surplus
+    known = [*names.sizes, *names.numbers, names.activation, *names.optional, "tie_word_embeddings"]
+    if config.get("model_type", names.model_type) != names.model_type:
+        raise ValueError(
+            f"{path} has model_type={shown(config['model_type'])}, but {files.loader} reads "
+            f"model_type={names.model_type!r}"
+        )
+    check_fields(path, config, known)
+    stated = {**names.optional, **config}
+    arguments: dict[str, Any] = {
+        argument: read_size(path, stated, key, files.title) for key, argument in names.sizes.items()
+    }
+    if arguments.get("num_groups", 1) > arguments["num_layers"]:
+        raise ValueError(
+            f"{path} has more groups of layers ({names.size_key('num_groups')}="
+            f"{arguments['num_groups']}) than layers ({arguments['num_layers']})"
+        )
+    if names.counts_from_padding:
+        padding, positions = stated["pad_token_id"], arguments["max_positions"]
+        if type(padding) is not int or not 0 <= padding < positions - 1:
+            raise ValueError(
+                f"{path} has pad_token_id={shown(padding)}; expected a number below "
+                f"{names.size_key('max_positions')}={positions} - 1"
+            )
+        arguments |= {"padding_id": padding, "max_positions": positions - padding - 1}
     if arguments["hidden_size"] % arguments["num_heads"]:
         width, heads = names.size_key("hidden_size"), names.size_key("num_heads")
         raise ValueError(
@@ -127,16 +137,19 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
             f"model {model.name!r} is not a {files.title}; give an encoder made by `{name}` or a "
             f"model made by `{name}_pretrainer`"
         )
-    outputs = model.output["encoder_outputs"]
+    outputs, shared = model.output["encoder_outputs"], list(filter(_SHARED.fullmatch, layers))
+    groups = {name.split("_")[2] for name in shared}
     found = layer_arguments(layers, block, len(outputs), outputs[-1].shape[-1])
+    found["num_groups"] = len(groups) or 1
+    found["group_blocks"] = len(shared) // len(groups) if groups else 1
+    found["num_layers"] //= found["group_blocks"]
     for name, value in files.config.constants.items():
         if found[name] != value:
             raise ValueError(
                 f"the published {files.title} has {name}={value}; model {model.name!r} has "
                 f"{found[name]}"
             )
-    stated = [*files.config.sizes.values(), *(each[0] for each in files.config.numbers.values())]
-    config = {name: found[name] for name in (*stated, "activation")}
+    config = {name: found[name] for name in files.config.arguments}
     if files.huggingface.pooler is not None:
         config["pooler"] = "pooler" in layers
     return config
@@ -155,6 +168,7 @@ def layer_arguments(
         "num_heads": block.num_heads,
         "intermediate_size": block.intermediate_size,
         "max_positions": layers["position_embedding"].max_positions,
+        "padding_id": layers["position_embedding"].offset - 1,
         "num_segments": None if segments is None else segments.num_segments,
         "dropout": block.dropout,
         "attention_dropout": block.attention_dropout,
@@ -168,11 +182,15 @@ def written_config(
     files: EncoderFiles, config: Mapping[str, Any], architecture: str
 ) -> dict[str, Any]:
     """Return the contents of `config.json`."""
-    names, surplus = files.config, files.config.surplus
+    names = files.config
+    sizes = {theirs: config[ours] for theirs, ours in names.sizes.items()}
+    if names.counts_from_padding:
+        sizes["pad_token_id"] = config["padding_id"]
+        sizes[names.size_key("max_positions")] += config["padding_id"] + 1
     return {
         "architectures": [architecture],
         "model_type": names.model_type,
-        **{theirs: config[ours] + surplus.get(ours, 0) for theirs, ours in names.sizes.items()},
+        **sizes,
         **{theirs: config[ours] for theirs, (ours, *_) in names.numbers.items()},
         names.activation: written_activation(config["activation"], names.activations, files.title),
         **names.written,

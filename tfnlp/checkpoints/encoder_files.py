@@ -13,18 +13,21 @@ from tfnlp.checkpoints.encoder_tasks import encoder_task_files
 from tfnlp.checkpoints.encoders import load_encoder, save_encoder
 from tfnlp.checkpoints.family_files import FamilyFiles
 from tfnlp.checkpoints.heads import TaskFiles, TaskHead
-from tfnlp.checkpoints.mapping import Row
+from tfnlp.checkpoints.mapping import UNTIED, Row
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.files import TokenizerFiles
 from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE
 
+# Of several words for one activation the first is written.
 ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_tanh": "gelu_tanh",
-    "relu": "relu",
-}
+    "gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh", "gelu_python_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh", "gelu_tanh": "gelu_tanh", "quick_gelu": "quick_gelu",
+    "gelu_10": "clipped_gelu", "relu": "relu", "relu6": "relu6", "relu2": "squared_relu",
+    "leaky_relu": "leaky_relu", "silu": "silu", "swish": "silu", "mish": "mish",
+    "hardswish": "hard_silu", "tanh": "tanh", "sigmoid": "sigmoid", "laplace": "laplace",
+    "sqrtsoftplus": "sqrt_softplus", "linear": "linear",
+}  # fmt: skip
 BERT_SIZES = {
     "vocab_size": "vocab_size",
     "num_hidden_layers": "num_layers",
@@ -50,17 +53,16 @@ class ConfigNames:
 
     Attributes:
         model_type: what it calls the kind of model.
-        sizes: name in the file to the argument that is this whole number; all of them are needed.
+        sizes: name in the file to the argument that is this whole number; needed but for those of
+            `optional`.
         numbers: name in the file to (argument, default, lower limit, upper limit, excluded).
         activation: name in the file of the activation.
         default_activation: the file's word for it where it states none.
         activations: the file's words to the argument's; of several words for one activation the
             first is written.
-        fixed: names in the file and the only value that can be read, where they are stated; they
-            are written too.
+        optional: names in the file and what they are where it does not state them.
         written: more that is written.
-        surplus: arguments that are stated as more than they are, by how much: RoBERTa's
-            `max_position_embeddings` is `max_positions` + 2.
+        counts_from_padding: whether positions are counted from `pad_token_id` + 1, RoBERTa's.
         constants: arguments that the file can't state, and the only value that they have.
     """
 
@@ -72,10 +74,17 @@ class ConfigNames:
     activation: str = "hidden_act"
     default_activation: str = "gelu"
     activations: Mapping[str, str] = field(default_factory=lambda: ACTIVATIONS)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    optional: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] = field(default_factory=dict)
-    surplus: Mapping[str, int] = field(default_factory=dict)
+    counts_from_padding: bool = False
     constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments that the file states."""
+        numbers = (each[0] for each in self.numbers.values())
+        padding = ["padding_id"] * self.counts_from_padding
+        return [*self.sizes.values(), *numbers, *padding, "activation"]
 
     def size_key(self, argument: str) -> str:
         """Return the name in the file of an argument that is a size."""
@@ -115,6 +124,11 @@ class TensorNames:
     buffers: re.Pattern[str] = _BUFFERS
     renamed: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def biases(self) -> list[str]:
+        """The copies that are biases, which are none where the table beside them is not tied."""
+        return [name for name in self.copies if name.endswith(".bias")]
+
     def canonical(self, name: str) -> str | None:
         """Return the name in the table for one in the file; None for a buffer."""
         name = name.removeprefix(self.base)
@@ -131,18 +145,20 @@ def heads_like_the_encoder(
     heads: Mapping[str, bool],
     max_predictions: int | None,
 ) -> keras.Model:
-    """Return an encoder with heads that have its activation and numbers.
+    """Return an encoder with heads that have the numbers of `config`.
 
     With `make`, the function of `tfnlp.models` that makes the pretrainer, bound it is an
     `EncoderFiles.pretrainer`.
     """
     shared = ("activation", "norm_epsilon", "initializer_range")
+    own = {name: there for name, there in heads.items() if name != UNTIED}
     return make(
         encoder,
         **{name: config[name] for name in shared if name in config},
         # A head that is the only one is always there, and no argument.
-        **(heads if len(heads) > 1 else {}),
+        **(own if len(own) > 1 else {}),
         max_predictions=max_predictions,
+        tied=not heads[UNTIED],
     )
 
 
@@ -162,6 +178,7 @@ class EncoderFiles(FamilyFiles):
         classes: the heads that are there, in the order of `TensorNames.heads`, to the name of
             Hugging Face's class.
         needs_pooler: heads that need the pooler.
+        head_activation: that of the masked-LM head; None: that of the encoder.
         configurations: names of the configuration, the first that exists is read.
         tokenizer: how the vocabulary is read and written.
         tasks: kind of output of a task to the head of its fine-tuned checkpoints.
@@ -175,6 +192,7 @@ class EncoderFiles(FamilyFiles):
     formats: tuple[TensorNames, ...]
     classes: Mapping[tuple[str, ...], str]
     needs_pooler: tuple[str, ...] = ()
+    head_activation: str | None = None
     configurations: tuple[str, ...] = ("config.json",)
     tokenizer: TokenizerFiles = WORDPIECE
     tasks: Mapping[str, TaskHead] = field(default_factory=dict)
@@ -184,6 +202,10 @@ class EncoderFiles(FamilyFiles):
         """The names that are written."""
         return self.formats[-1]
 
+    def of_heads(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of an encoder with the activation of its masked-LM head."""
+        return {**config, "activation": self.head_activation or config["activation"]}
+
     @property
     def model_types(self) -> tuple[str, ...]:
         return (self.config.model_type,)
@@ -191,6 +213,16 @@ class EncoderFiles(FamilyFiles):
     @property
     def task_files(self) -> TaskFiles:
         return encoder_task_files(self)
+
+    def canonical(self, name: str) -> str | None:
+        """See `FamilyFiles`."""
+        return self.huggingface.canonical(name)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        form = self.huggingface
+        tasks = [name for head in self.tasks.values() for name in head.beginnings(form.pooler)]
+        return (*tasks, *(name for names in form.heads.values() for name in names))
 
     def load(self, path: str, dtype: str | None = None) -> Pretrained:
         """See `FamilyFiles`."""

@@ -8,9 +8,11 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.checkpoints.config_fields import check_values
 from tfnlp.checkpoints.encoder_config import written_config
 from tfnlp.checkpoints.encoders import MODEL_FILES, load_encoder, write_model
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
+from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.heads import (
     ClassParts,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 def encoder_task_files(files: EncoderFiles) -> TaskFiles:
     """Return how the fine-tuned checkpoints of a family are read and written."""
     return TaskFiles(
-        frozenset(head.architecture for head in files.tasks.values()),
+        {head.architecture: head for head in files.tasks.values()},
         functools.partial(_read, files),
         functools.partial(_write, files),
         functools.partial(_parts, files),
@@ -68,6 +70,12 @@ def read_task(
     config_path = find_one(weights_path.parent, configurations, "configuration")
     outputs = {name: head for name, head in heads.items() if head.architecture == architecture}
     head = next(iter(outputs.values()))
+    check_values(config_path, read_json(config_path), {k: (x,) for k, x in head.fixed.items()})
+    if head.pooler and not backbone.config["pooler"]:
+        raise ValueError(
+            f"{weights_path} holds no pooler, on which the head of {architecture} stands; take "
+            "weights that were saved as this class"
+        )
     tensors = open_tensors(weights_path)
     names = table_names(tensors, canonical, ())
     size = outputs_of(tensors, names, head)
@@ -124,9 +132,7 @@ def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -
 
 def _check_arguments(files: EncoderFiles, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that Hugging Face has no word for, as DistilBERT's epsilon."""
-    names = files.config
-    stated = {*names.sizes.values(), *(each[0] for each in names.numbers.values())}
-    stated |= {"activation", "pooler", "seq_length"}
+    stated = {*files.config.arguments, "pooler", "seq_length"}
     for name, parameter in inspect.signature(files.encoder).parameters.items():
         value = arguments.get(name, parameter.default)
         if name not in stated and value != parameter.default:

@@ -13,11 +13,12 @@ from safetensors.numpy import save_file
 
 from tfnlp.checkpoints.encoder_config import config_of, read_config, written_config
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
-from tfnlp.checkpoints.formats.json_files import write_json
+from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.heads import head_of
 from tfnlp.checkpoints.mapping import (
+    UNTIED,
     assign,
     check_copies,
     check_layers,
@@ -38,6 +39,7 @@ from tfnlp.text.lines import shown
 if TYPE_CHECKING:
     from tfnlp.checkpoints.encoder_files import EncoderFiles, TensorNames
 
+_TABLE = "masked_lm_table"  # the layer of a masked LM whose table is not the encoder's
 _MOST_SHARED = 1000  # layers that share their weights: the file does not hold their number
 MODEL_FILES = ("config.json", "model.safetensors")
 
@@ -106,11 +108,14 @@ def load_encoder(
     head = head_of(config_path, files.tasks.values())
     if head is not None:
         ignore += head.beginnings(files.huggingface.pooler)
-    weights, heads = _read(files, tensors, config, config_path, ignore)
+    tied = read_json(config_path).get("tie_word_embeddings", True)
+    weights, heads = _read(files, tensors, config, config_path, ignore, bool(tied))
     encoder = model = files.encoder(**config, seq_length=seq_length, dtype=dtype)
     pretrainer = None
     if any(heads.values()):
-        pretrainer = model = files.pretrainer(encoder, config, heads, max_predictions)
+        pretrainer = model = files.pretrainer(
+            encoder, files.of_heads(config), heads, max_predictions
+        )
     assign(model, weights)
     return Pretrained(
         encoder,
@@ -130,6 +135,7 @@ def _read(
     config: dict[str, Any],
     config_path: pathlib.Path,
     ignore: Sequence[str],
+    tied: bool,
 ) -> tuple[dict[str, np.ndarray], dict[str, bool]]:
     """Return the weights, and the heads as arguments of the pretrainer; set `config["pooler"]`."""
     form, names = recognise(files.formats, files.title, tensors, ignore)
@@ -141,21 +147,28 @@ def _read(
             f"{config_path} has {key}={num_layers}; expected at most {_MOST_SHARED} layers that "
             "share their weights"
         )
-    copies = separate_copies(form.copies, names)
 
     def has(*beginnings: str) -> bool:
         return any(name.startswith(beginnings) for name in names)
 
     heads = {head: has(*beginnings) for head, beginnings in form.heads.items()}
+    heads[UNTIED] = not tied and heads.get("masked_lm", False)
+    copies = {}
+    if heads[UNTIED]:
+        # The bias beside the table is the one that counts; the other may be a left-over.
+        names |= {form.copies[name]: names.pop(name) for name in form.biases if name in names}
+    else:
+        copies = separate_copies(form.copies, names)
     held = frozenset(head for head, there in heads.items() if there)
     if form.pooler is not None:
         config["pooler"] = has(form.pooler) or not held.isdisjoint(files.needs_pooler)
 
     def build(**arguments: Any) -> keras.Model:
         encoder = files.encoder(**arguments)
-        return files.pretrainer(encoder, config, heads, None) if held else encoder
+        return files.pretrainer(encoder, files.of_heads(config), heads, None) if held else encoder
 
-    hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
+    pairs = "" if held.isdisjoint(files.needs_pooler) else ", 2 of sentence pairs whatever id2label"
+    hint = f"sizes from {config_path}{pairs}; `ignore` leaves surplus tensors out"
     shapes = weight_shapes(build, config)
     weights = read_weights(tensors, names, form.rows(config, held), shapes, hint)
     check_copies(tensors, copies, f"tfnlp's {files.title} shares one array between them")
@@ -186,9 +199,14 @@ def encoder_tensors(
     """
     config = config_of(files, model)
     heads = _heads(form, model)
-    tensors = tensors_from_weights(form.rows(config, frozenset(heads)), model)
+    _check_head(files, model, config)
+    layers = {layer.name for layer in model.layers}
+    untied = frozenset([UNTIED]) if _TABLE in layers else frozenset()
+    tensors = tensors_from_weights(form.rows(config, untied.union(heads)), model)
     if not heads:
         return tensors
+    if untied:
+        tensors |= {name: tensors[form.copies[name]] for name in form.biases}
     outside = tuple(name for names in form.heads.values() for name in names)
     return {
         name if name.startswith(outside) else form.base + name: array
@@ -231,6 +249,8 @@ def save_encoder(
             f"{'; '.join(', '.join(each) or 'none' for each in files.classes)}"
         )
     stated = written_config(files, config, files.classes[heads])
+    if _TABLE in {layer.name for layer in model.layers}:
+        stated["tie_word_embeddings"] = False
     tensors = encoder_tensors(files, files.huggingface, model)
     names = (*MODEL_FILES, *files.tokenizer.names, *SENTENCE_FILES)
     with new_folder(directory, names, overwrite) as folder:
@@ -239,6 +259,18 @@ def save_encoder(
             write_sentence_settings(folder, sentences, config["hidden_size"])
         if tokenizer is not None:
             files.tokenizer.write(folder, tokenizer, config["max_positions"])
+
+
+def _check_head(files: EncoderFiles, model: keras.Model, config: Mapping[str, Any]) -> None:
+    """Refuse a masked-LM head with other numbers than that of the published code."""
+    for head in (layer for layer in model.layers if layer.name == "masked_lm_head"):
+        for name in ("activation", "norm_epsilon"):
+            ours, theirs = getattr(head, name), files.of_heads(config).get(name)
+            if theirs is not None and ours != theirs:
+                raise ValueError(
+                    f"the masked-LM head has {name}={ours!r}; that of a published {files.title} "
+                    f"whose blocks have {config['activation']!r} has {theirs!r}"
+                )
 
 
 def check_tokenizer(tokenizer: Any, config: Mapping[str, Any]) -> None:

@@ -29,6 +29,18 @@ class FamilyFiles(abc.ABC):
     def task_files(self) -> TaskFiles: ...
 
     @abc.abstractmethod
+    def canonical(self, name: str) -> str | None:
+        """Return the name of a tensor without what only some classes put before it.
+
+        None for a tensor that is no weight.
+        """
+
+    @property
+    @abc.abstractmethod
+    def outside(self) -> tuple[str, ...]:
+        """What the canonical names of the tensors of all heads begin with."""
+
+    @abc.abstractmethod
     def load(self, path: str, dtype: str | None = None) -> Pretrained:
         """Return the model in a folder, or of a weight file in it."""
 

@@ -14,6 +14,7 @@ from tfnlp.checkpoints import gpt_config, gpt_openai
 from tfnlp.checkpoints.encoder_config import written_activation
 from tfnlp.checkpoints.encoders import MODEL_FILES, check_tokenizer, recognise, write_model
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
+from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.gpt_config import (
@@ -24,10 +25,12 @@ from tfnlp.checkpoints.gpt_config import (
     config_of,
     read_config,
     read_hparams,
+    scale_queries,
 )
 from tfnlp.checkpoints.gpt_openai import OPENAI_GPT2
 from tfnlp.checkpoints.heads import head_of
 from tfnlp.checkpoints.mapping import (
+    UNTIED,
     assign,
     check_copies,
     check_layers,
@@ -48,7 +51,7 @@ from tfnlp.models import gpt, gpt_pretrainer
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer, gpt_tokenizer
 
-Loaded = tuple[dict[str, Any], dict[str, np.ndarray]]  # configuration and weights
+Loaded = tuple[dict[str, Any], dict[str, np.ndarray], bool]  # configuration, weights, tied head
 
 # What `save_gpt` writes; the last four with a tokenizer only.
 FILES = (*MODEL_FILES, *TOKENIZER_FILES)
@@ -89,8 +92,8 @@ def load_gpt(
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
     Returns:
-        A `Pretrained`; the head of its `pretrainer` has no weights of its own. The head of a task
-        is left out, and `left_out` names the class.
+        A `Pretrained`; the head of its `pretrainer` has a table of its own only if the checkpoint
+        holds one. The head of a task is left out, and `left_out` names the class.
 
     Raises:
         FileNotFoundError: for a file that does not exist.
@@ -110,16 +113,16 @@ def load_gpt(
             head = head_of(config_path, [head for kind in kinds for head in kind.values()])
         if head is not None:
             ignore += tuple(head.beginnings())
-        config, weights = _read(open_tensors(weights_path), folder, ignore)
+        config, weights, tied = _read(open_tensors(weights_path), folder, ignore)
     else:
-        config, weights = _read_pieces(folder, ignore)
+        config, weights, tied = _read_pieces(folder, ignore)
     found = find_byte_pairs(gpt_tokenizer, folder, vocab, None, config["vocab_size"], "load_gpt")
     for name, rate in (("dropout", dropout), ("attention_dropout", attention_dropout)):
         if rate is not None:
             config[name] = rate
     encoder = gpt(**config, seq_length=seq_length, dtype=dtype)
-    pretrainer = gpt_pretrainer(encoder)
-    assign(encoder, weights)
+    pretrainer = gpt_pretrainer(encoder, tied)
+    assign(encoder if tied else pretrainer, weights)
     return Pretrained(
         encoder,
         pretrainer,
@@ -137,7 +140,7 @@ def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
     names = table_names(tensors, str, ignore)
     hint = f"the names follow from the order in {gpt_openai.SHAPES}"
     shapes = weight_shapes(gpt, config)
-    return config, read_weights(tensors, names, gpt_openai.rows(config), shapes, hint)
+    return config, read_weights(tensors, names, gpt_openai.rows(config), shapes, hint), True
 
 
 def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
@@ -152,12 +155,18 @@ def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Load
     else:
         config = read_config(config_path, norm_first=form is by_order[True])
     check_layers(tensors, names, form.layer, config_path, "n_layer", config["num_layers"])
-    copies = separate_copies(form.copies, names)
+    tied = read_json(config_path).get("tie_word_embeddings", True) or gpt_config.HEAD not in names
+    copies = separate_copies(form.copies, names) if tied else {}
     hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
-    rows, shapes = form.rows(config, frozenset()), weight_shapes(gpt, config)
-    weights = read_weights(tensors, names, rows, shapes, hint)
+
+    def build(**arguments: Any) -> keras.Model:
+        return gpt_pretrainer(gpt(**arguments), bool(tied))
+
+    rows = form.rows(config, frozenset() if tied else frozenset([UNTIED]))
+    weights = read_weights(tensors, names, rows, weight_shapes(build, config), hint)
     check_copies(tensors, copies, "tfnlp's GPT shares one array between them")
-    return config, weights
+    scale_queries(config_path, config, weights)
+    return config, weights, bool(tied)
 
 
 def save_gpt(
@@ -195,6 +204,9 @@ def save_gpt(
     rows = gpt_config.rows(config)
     prefix = "transformer." if head else ""
     tensors = {prefix + name: a for name, a in tensors_from_weights(rows, model).items()}
+    if gpt_config.TABLE in {layer.name for layer in model.layers}:
+        stated["tie_word_embeddings"] = False
+        tensors[gpt_config.HEAD] = model.get_layer(gpt_config.TABLE).embeddings.numpy()
     with new_folder(directory, FILES, overwrite) as folder:
         write_model(folder, stated, tensors)
         if tokenizer is not None:

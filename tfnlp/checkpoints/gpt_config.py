@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
+from tfnlp.checkpoints.config_fields import check_fields
 from tfnlp.checkpoints.encoder_config import (
-    check_fixed,
     layer_arguments,
     read_activation,
     read_number,
@@ -20,7 +21,7 @@ from tfnlp.checkpoints.encoder_files import ACTIVATIONS as ENCODER_ACTIVATIONS
 from tfnlp.checkpoints.encoder_files import TensorNames
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.heads import SPAN, TaskHead
-from tfnlp.checkpoints.mapping import NameTable, Row
+from tfnlp.checkpoints.mapping import UNTIED, NameTable, Row
 from tfnlp.models import gpt
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.lines import shown
@@ -43,21 +44,20 @@ OPENAI_ACTIVATIONS = {
     "gelu_new": "gelu_tanh",
     "gelu_tanh": "gelu_tanh",
     "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
 }
 ACTIVATIONS = {False: OPENAI_ACTIVATIONS, True: ENCODER_ACTIVATIONS}
 _HEADS = 12  # of the published GPT
 # Constants in OpenAI's code of both models.
 OPENAI = {argument: default for argument, default, *_ in NUMBERS.values()}
 OPENAI["activation"] = "gelu_tanh"
-# Keys that tell other models apart, and the only value that GPT has.
-_FIXED = {
-    "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-}
+# Fields that are read beside the sizes and numbers.
+_KNOWN = ("tie_word_embeddings", "scale_attn_weights", "scale_attn_by_inverse_layer_idx")
 
 CONFIGURATION = "config.json"
+HEAD = "lm_head.weight"
+TABLE = "lm_table"  # the layer of a head that has a table of its own
 # The heads of fine-tuned models, by norm_first and the kind of output.
 _TEXTS = ("class", "label", "score")
 HEADS = {
@@ -88,7 +88,13 @@ def read_config(path: pathlib.Path, norm_first: bool) -> dict[str, Any]:
             f"{path} has model_type={shown(config['model_type'])}, but the tensors have the names "
             f"of {kind!r}; do the files belong together?"
         )
-    check_fixed(path, config, _FIXED, "load_gpt")
+    activation = "activation_function" if norm_first else "afn"
+    if any(str(name).endswith("DoubleHeadsModel") for name in config.get("architectures") or ()):
+        raise ValueError(
+            f"{path} has architectures={shown(config['architectures'])}; tfnlp has no GPT with a "
+            "head of choices beside that of the language model"
+        )
+    check_fields(path, config, [*SIZES, *NUMBERS, *_KNOWN, activation, *["n_inner"] * norm_first])
     arguments = _sizes(path, config, SIZES)
     hidden = arguments["hidden_size"]
     arguments["intermediate_size"] = 4 * hidden
@@ -97,11 +103,31 @@ def read_config(path: pathlib.Path, norm_first: bool) -> dict[str, Any]:
     arguments["norm_first"] = norm_first
     for key, (argument, *limits) in NUMBERS.items():
         arguments[argument] = read_number(path, config, key, *limits)
-    key = "activation_function" if norm_first else "afn"
-    default = "gelu_new" if norm_first else "gelu"
-    arguments["activation"] = read_activation(path, config, key, default, ACTIVATIONS[norm_first])
+    words = "gelu_new" if norm_first else "gelu", ACTIVATIONS[norm_first]
+    arguments["activation"] = read_activation(path, config, activation, *words)
     _check_heads(path, arguments)
     return arguments
+
+
+def scale_queries(
+    path: pathlib.Path, arguments: Mapping[str, Any], weights: dict[str, np.ndarray]
+) -> None:
+    """Put the factors of attention that a GPT-2 may have into the kernels of its queries.
+
+    `scale_attn_by_inverse_layer_idx` divides the scores of layer l by l + 1; without
+    `scale_attn_weights` they are not divided by `sqrt(D)`, which tfnlp's always are.
+    """
+    config, hidden = read_json(path), arguments["hidden_size"]
+    for layer in range(arguments["num_layers"]):
+        factor = 1.0
+        if not config.get("scale_attn_weights", True):
+            factor *= (hidden // arguments["num_heads"]) ** 0.5
+        if config.get("scale_attn_by_inverse_layer_idx", False):
+            factor /= layer + 1
+        for name in ("kernel", "bias") if factor != 1.0 else ():
+            path_of = f"layer_{layer}/attention/qkv/{name}"
+            weights[path_of] = weights[path_of].copy()
+            weights[path_of][..., :hidden] *= factor
 
 
 def read_hparams(path: pathlib.Path) -> dict[str, Any]:
@@ -161,9 +187,11 @@ def config_of(model: keras.Model) -> dict[str, Any]:
         block, hidden_size = layers["layer_0"], layers["token_embedding"].hidden_size
         num_layers = sum(name.startswith("layer_") for name in layers)
         config = layer_arguments(layers, block, num_layers, hidden_size)
-        del config["embedding_size"], config["num_segments"]
+        for name in ("embedding_size", "num_segments", "padding_id"):
+            del config[name]
         config["norm_first"] = block.norm_first
-    if config is None or {w.path for w in model.weights} != set(weight_shapes(gpt, config)):
+    own = {w.path for w in model.weights} - {f"{TABLE}/embeddings"}
+    if config is None or own != set(weight_shapes(gpt, config)):
         raise ValueError(
             f"model {model.name!r} is not a GPT; give an encoder made by `gpt` or a model made "
             "by `gpt_pretrainer`"
@@ -172,7 +200,7 @@ def config_of(model: keras.Model) -> dict[str, Any]:
 
 
 def rows(config: Mapping[str, Any], heads: frozenset[str] = frozenset()) -> dict[str, Row]:
-    """Return the table of weight path to `Row`; the head of language models has no weights.
+    """Return the table of weight path to `Row`; the head may be `UNTIED` and has none otherwise.
 
     Kernels are `[in, out]` as in Keras: these two models do not use PyTorch's `Linear`.
     """
@@ -190,6 +218,8 @@ def rows(config: Mapping[str, Any], heads: frozenset[str] = frozenset()) -> dict
         table.norm(f"{path}/output_norm", f"{name}.ln_2")
     if config["norm_first"]:
         table.norm("final_norm", "ln_f")
+    if UNTIED in heads:
+        table.tensor(f"{TABLE}/embeddings", HEAD)
     return table.rows
 
 
@@ -201,7 +231,7 @@ def _names(tokens: str, positions: str, title: str) -> TensorNames:
         beginning=(f"{tokens}.", f"{positions}."),
         base="transformer.",
         # Some files hold the table of the outputs too.
-        copies={"lm_head.weight": f"{tokens}.weight"},
+        copies={HEAD: f"{tokens}.weight"},
         # The causal mask and the numbers of the positions.
         buffers=re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)"),
         hint=f"'{tokens}.weight' (Hugging Face's {title})",

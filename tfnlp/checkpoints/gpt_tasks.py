@@ -22,6 +22,7 @@ from tfnlp.checkpoints.encoder_tasks import read_task
 from tfnlp.checkpoints.encoders import MODEL_FILES, write_model
 from tfnlp.checkpoints.family_files import FamilyFiles
 from tfnlp.checkpoints.folders import find_weights, new_folder
+from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.gpt import huggingface_config, load_gpt, save_gpt
 from tfnlp.checkpoints.gpt_config import MODEL_TYPES
 from tfnlp.checkpoints.heads import (
@@ -38,8 +39,8 @@ from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
-from tfnlp.models.task_heads import HEADS
 from tfnlp.text import gpt_tokenizer
+from tfnlp.text.base_tokenizers import BytePairTokenizer
 from tfnlp.text.task_readers import GPTReader
 
 ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
@@ -56,6 +57,14 @@ class GPTFiles(FamilyFiles):
     @property
     def task_files(self) -> TaskFiles:
         return gpt_task_files()
+
+    def canonical(self, name: str) -> str | None:
+        return gpt_config.NAMES[True].canonical(name)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        heads = gpt_task_files().heads.values()
+        return (gpt_config.HEAD, *(name for head in heads for name in head.beginnings()))
 
     def load(self, path: str, dtype: str | None = None) -> Pretrained:
         return load_gpt(path, dtype=dtype)
@@ -78,12 +87,19 @@ class GPTFiles(FamilyFiles):
 GPT_FILES = GPTFiles()
 
 
+class _PlainReader(GPTReader):
+    """A reader without special tokens, of a checkpoint that may state the id of its padding."""
+
+    def __init__(self, tokenizer: BytePairTokenizer, padding_id: int | None) -> None:
+        super().__init__(tokenizer, None)
+        self.padding_id = padding_id
+
+
 def gpt_task_files() -> TaskFiles:
     """Return how fine-tuned GPTs and GPT-2s are read and written."""
-    names = frozenset(
-        head.architecture for heads in gpt_config.HEADS.values() for head in heads.values()
-    )
-    return TaskFiles(names, _read, _write)
+    kinds = gpt_config.HEADS.values()
+    heads = {head.architecture: head for kind in kinds for head in kind.values()}
+    return TaskFiles(heads, _read, _write)
 
 
 def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
@@ -96,12 +112,9 @@ def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> Fine
     tokenizer_path = find_weights(path).parent / NAME
     ends = _ends(tokenizer_path)
     if ends is None:
-        if HEADS[found.output].of_tokens:
-            raise ValueError(
-                f"{path} reads texts without a token before them, which tfnlp's {architecture} "
-                "needs; only classes and scores of whole texts can be read so"
-            )
-        found.reader = lambda: GPTReader(backbone.make_tokenizer(), None)
+        padding = read_json(tokenizer_path.with_name(gpt_config.CONFIGURATION)).get("pad_token_id")
+        known = type(padding) is int and 0 <= padding < backbone.config["vocab_size"]
+        found.reader = lambda: _PlainReader(backbone.make_tokenizer(), padding if known else None)
         return found
     return _with_ends(found, ends, tokenizer_path)
 
@@ -164,21 +177,25 @@ def _write(
         raise ValueError(
             "the model reads each pair in both orders, which no class of Hugging Face does"
         )
-    if task_model.reader.special is None:
-        tokens, size = None, arguments["vocab_size"]
+    reader = task_model.reader
+    if reader.special is None:
+        tokens, padding = None, getattr(reader, "padding_id", None)
+        if padding is None:
+            padding = len(reader.tokenizer.vocabulary)
+        size = max(arguments["vocab_size"], padding + 1)
     else:
-        tokens, size = ENDS, arguments["vocab_size"] + len(ENDS)
-    stated = huggingface_config(arguments, head.architecture, task_model.reader.tokenizer)
+        tokens, padding = ENDS, None
+        size = arguments["vocab_size"] + len(ENDS)
+    stated = huggingface_config(arguments, head.architecture, reader.tokenizer)
     stated = {**stated, "vocab_size": size, **task_config(task)}
-    if tokens is not None:
-        stated["pad_token_id"] = size - 2  # only what is never last tells padding apart
+    # Only what is never last tells padding apart.
+    stated["pad_token_id"] = size - 2 if padding is None else padding
     tensors = _tensors(task_model, arguments, head, size)
     with new_folder(directory, (*MODEL_FILES, *TOKENIZER_FILES), overwrite) as folder:
         write_model(folder, stated, tensors)
         longest = arguments["max_positions"]
-        write_task_tokens(
-            folder, task_model.reader.tokenizer, arguments["vocab_size"], tokens, longest
-        )
+        sizes = arguments["vocab_size"], tokens, longest, padding
+        write_task_tokens(folder, reader.tokenizer, *sizes)
 
 
 def _tensors(task_model: Any, arguments: Mapping[str, Any], head: TaskHead, size: int) -> Arrays:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -14,6 +14,7 @@ from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.mapping import Row, check_tensors
 from tfnlp.models.task_heads import (
+    HEADS,
     ChoiceHead,
     ClassHead,
     LabelHead,
@@ -47,6 +48,7 @@ class TaskHead:
             "span" both layers, start and end, are rows of one `Linear`, `SPAN`.
         pooler: whether the head stands on the encoder's pooler.
         biased: whether the file holds biases.
+        fixed: fields of the configuration that the head reads, and the only value of each.
         size: the number of outputs, where it does not depend on the task: a constant that is
             added to all choices, or to all places of an answer, changes no prediction, so that
             these biases have no place in tfnlp's heads.
@@ -57,6 +59,7 @@ class TaskHead:
     pooler: bool = False
     biased: bool = True
     size: int | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def beginnings(self, pooler: str | None = None) -> list[str]:
         """Return what the names of the head's tensors begin with, but for those of the pooler."""
@@ -68,6 +71,7 @@ def task_heads(
     prefix: str,
     pooled: Mapping[str, str] | None = None,
     choice: Mapping[str, str] | None = None,
+    choice_fixed: Mapping[str, Any] | None = None,
 ) -> dict[str, TaskHead]:
     """Return the heads of an encoder: kind of output to `TaskHead`.
 
@@ -76,6 +80,7 @@ def task_heads(
         pooled: `dense` of whole texts where they don't stand on the encoder's pooler: "hidden" and
             "classifier".
         choice: the same of multiple choice, if it is different.
+        choice_fixed: `fixed` of multiple choice.
     """
     usual = {"classifier": "classifier"}
     whole = TaskHead(f"{prefix}ForSequenceClassification", pooled or usual, pooled is None)
@@ -84,7 +89,11 @@ def task_heads(
         LabelHead.name: whole,
         ScoreHead.name: whole,
         ChoiceHead.name: TaskHead(
-            f"{prefix}ForMultipleChoice", choice or whole.dense, whole.pooler, size=1
+            f"{prefix}ForMultipleChoice",
+            choice or whole.dense,
+            whole.pooler,
+            size=1,
+            fixed=choice_fixed or {},
         ),
         TagHead.name: TaskHead(f"{prefix}ForTokenClassification", usual),
         SpanHead.name: TaskHead(f"{prefix}ForQuestionAnswering", {SPAN: SPAN}, size=2),
@@ -121,14 +130,14 @@ class TaskFiles:
     """How a family reads and writes fine-tuned checkpoints.
 
     Attributes:
-        architectures: the classes of transformers that can be read.
+        heads: the classes of transformers that can be read to their heads.
         read: function of (path, class, dtype) to a `FineTuned`.
         write: function of (folder, `TaskModel`, arguments of the backbone, overwrite).
         parts: function of (`TaskModel`, arguments of the backbone) to `ClassParts`; None where the
             classes have no such parts.
     """
 
-    architectures: frozenset[str]
+    heads: Mapping[str, TaskHead]
     read: Callable[..., FineTuned]
     write: Callable[..., None]
     parts: Callable[..., ClassParts] | None = None
@@ -187,6 +196,11 @@ def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
     """Return the names of the classes or tags, `LABEL_0`, ... where there are none."""
     if output not in _NAMED:
         return ()
+    if size < HEADS[output].least:
+        raise ValueError(
+            f"{path}: the head has {size} output (id2label); tfnlp's {output} needs "
+            f"{HEADS[output].least} or more"
+        )
     named = read_json(path).get("id2label")
     if named is None:
         return tuple(f"LABEL_{i}" for i in range(size))

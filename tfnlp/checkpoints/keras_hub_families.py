@@ -179,7 +179,8 @@ def _gpt2_rows(arguments: Mapping[str, Any], head: bool) -> dict[str, Row]:
 
 def _roberta_arguments(model: keras.Model) -> dict[str, Any]:
     arguments = config_of(ROBERTA_FILES, model)
-    if model.get_layer("position_embedding").offset != _OFFSET:
+    offset = model.get_layer("position_embedding").offset
+    if offset != _OFFSET or arguments["num_segments"] != 1:
         raise ValueError(f"model {model.name!r} is not a RoBERTa")
     return arguments
 

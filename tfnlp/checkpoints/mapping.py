@@ -17,6 +17,7 @@ from tfnlp.text.lines import shown
 _LISTED = 10  # faults that a message spells out
 Shape = tuple[int, ...]
 BERT_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
+UNTIED = "untied"  # among heads: that of the masked LM has a table of its own
 LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
@@ -41,11 +42,13 @@ def table_names(
     """Return a dict of the name in a table to the name in the file.
 
     `canonical` is the function of the latter to the former, or to None for a tensor that is no
-    weight. Names that begin with one of `ignore` are left out.
+    weight. Names that begin with one of `ignore` are left out. Torch's `DataParallel` has put
+    `module.` before all of them.
     """
     names: dict[str, str] = {}
     for original in tensors:
-        name = None if original.startswith(tuple(ignore)) else canonical(original)
+        plain = original.removeprefix("module.")
+        name = None if plain.startswith(tuple(ignore)) else canonical(plain)
         if name is None:
             continue
         if name in names:
@@ -226,11 +229,13 @@ class NameTable:
         self.rows[f"{path}/kernel"] = Row(kernels, self.transposed, self.convolution)
         self.rows[f"{path}/bias"] = Row(tuple(name + self.bias for name in names))
 
-    def masked_lm(self, dense: str, norm: str, bias: str) -> None:
-        """Add the head of a masked language model; its table is that of the encoder."""
+    def masked_lm(self, dense: str, norm: str, bias: str, table: str = "") -> None:
+        """Add the head of a masked language model, with a `table` of its own if it has one."""
         self.dense("masked_lm_head/dense", dense)
         self.norm("masked_lm_head/norm", norm)
         self.tensor("masked_lm_bias/bias", bias)
+        if table:
+            self.tensor("masked_lm_table/embeddings", table)
 
 
 def torch_names() -> NameTable:

@@ -10,7 +10,6 @@ from typing import Any
 import keras
 
 from tfnlp.checkpoints.encoder_files import (
-    BERT_SIZES,
     ConfigNames,
     EncoderFiles,
     TensorNames,
@@ -21,6 +20,7 @@ from tfnlp.checkpoints.heads import task_heads
 from tfnlp.checkpoints.mapping import (
     BERT_LAYER,
     LEGACY,
+    UNTIED,
     Row,
     bert_embeddings,
     bert_layers,
@@ -40,7 +40,12 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     if config["pooler"]:
         table.dense("pooler/dense", "pooler.dense")
     if "masked_lm" in heads:
-        table.masked_lm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
+        table.masked_lm(
+            "lm_head.dense",
+            "lm_head.layer_norm",
+            "lm_head.bias",
+            "lm_head.decoder.weight" if UNTIED in heads else "",
+        )
     return table.rows
 
 
@@ -57,7 +62,6 @@ HUGGINGFACE = TensorNames(
     },
     renamed=LEGACY,
 )
-_ONE_SEGMENT = "type_vocab_size"
 ROBERTA_FILES = EncoderFiles(
     title="RoBERTa",
     loader="load_roberta",
@@ -65,18 +69,12 @@ ROBERTA_FILES = EncoderFiles(
     pretrainer=functools.partial(heads_like_the_encoder, roberta_pretrainer),
     config=ConfigNames(
         "roberta",
-        sizes={theirs: ours for theirs, ours in BERT_SIZES.items() if theirs != _ONE_SEGMENT},
-        fixed={
-            "position_embedding_type": "absolute",
-            "is_decoder": False,
-            "pad_token_id": PADDING_ID,
-            _ONE_SEGMENT: 1,
-        },
-        written={"pad_token_id": PADDING_ID, _ONE_SEGMENT: 1},
-        surplus={"max_positions": PADDING_ID + 1},
+        optional={"pad_token_id": PADDING_ID, "type_vocab_size": 1},
+        counts_from_padding=True,
     ),
     formats=(HUGGINGFACE,),
     classes={("masked_lm",): "RobertaForMaskedLM", (): "RobertaModel"},
+    head_activation="gelu",  # whatever the blocks have
     tokenizer=sentence_byte_pairs(RobertaTokenizer, "RobertaTokenizer"),
     tasks=task_heads(
         "Roberta",

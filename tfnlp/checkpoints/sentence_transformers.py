@@ -1,7 +1,7 @@
 """Folders of the library sentence-transformers: an encoder, and how its tokens become a vector.
 
     modules.json                  the modules, in their order
-    sentence_bert_config.json     the longest text
+    sentence_bert_config.json     the longest text, or tokenizer_config.json, since version 6
     1_Pooling/config.json         the pooling
 
 Other modules than a Transformer, a pooling and a normalization are not read.
@@ -18,6 +18,7 @@ from tfnlp.checkpoints.formats.json_files import read_json, write_json
 
 MODULES = "modules.json"
 _LENGTH, _LIBRARY = "sentence_bert_config.json", "config_sentence_transformers.json"
+_TOKENIZER = "tokenizer_config.json"
 _POOLING, _NORMALIZE = "1_Pooling", "2_Normalize"
 SENTENCE_FILES = (MODULES, _LENGTH, _POOLING, _NORMALIZE)
 _TYPES = "sentence_transformers.models."
@@ -56,22 +57,29 @@ def transformer_folder(path: str) -> str:
     return path
 
 
-def read_sentence_settings(path: str, lowercase: bool | None) -> SentenceSettings | None:
+def read_sentence_settings(
+    path: str, lowercase: bool | None, positions: int
+) -> SentenceSettings | None:
     """Return what the files of sentence-transformers in a folder say; None if there are none.
 
-    `lowercase` says whether the encoder's tokenizer lower-cases texts.
+    `lowercase` says whether the encoder's tokenizer lower-cases texts, `positions` how many tokens
+    the encoder reads. Since version 6 the longest text stands in the tokenizer's file alone.
     """
     modules = _modules(path)
     if not modules:
         return None
     kinds = [module["type"].rpartition(".")[2] for module in modules]
     folder = pathlib.Path(path)
-    lengths = _read(pathlib.Path(transformer_folder(path)) / _LENGTH)
-    length = lengths.get("max_seq_length")
-    if length is not None and (type(length) is not int or length < 3):
-        raise ValueError(
-            f"{path}: {_LENGTH} has max_seq_length={length!r}, expected 3 or more tokens"
-        )
+    encoder = pathlib.Path(transformer_folder(path))
+    lengths, name, key = _read(encoder / _LENGTH), _LENGTH, "max_seq_length"
+    length = lengths.get(key)
+    if length is None:
+        name, key = _TOKENIZER, "model_max_length"
+        length = _read(encoder / name).get(key)
+        limited = type(length) in (int, float) and length > positions  # 1e30: there is no limit
+        length = positions if length is None or limited else length
+    if type(length) is not int or length < 3:
+        raise ValueError(f"{path}: {name} has {key}={length!r}, expected 3 or more tokens")
     refused = ""
     others = [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
     if others or kinds[:2] != ["Transformer", "Pooling"]:

@@ -62,7 +62,7 @@ class Albert(Encoder):
     files = ALBERT_FILES
     subwords = _SentencePieces()
     second = "swapped"  # half of the pairs of segments are in the wrong order
-    copied = ("masked_lm_head", "masked_lm_bias", "sentence_order_head")
+    copied = (*Encoder.copied, "sentence_order_head")
     plan_vocab_size, plan_label = 30000, "sentence_order_labels"
 
     def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Bert(Encoder):
     encoder, pretrainer = staticmethod(models.bert), staticmethod(models.bert_pretrainer)
     files = BERT_FILES
     second = "random"
-    copied = ("masked_lm_head", "masked_lm_bias", "next_sentence_head")
+    copied = (*Encoder.copied, "next_sentence_head")
     plan_vocab_size, plan_label = 30522, "next_sentence_labels"
 
     def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:

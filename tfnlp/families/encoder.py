@@ -64,7 +64,7 @@ class Encoder(Tunable, Planned):
     subwords: ClassVar[Subwords] = WORD_PIECES
     second: ClassVar[str | None] = None
     mask: ClassVar[str] = "[MASK]"
-    copied: ClassVar[tuple[str, ...]] = ("masked_lm_head", "masked_lm_bias")
+    copied: ClassVar[tuple[str, ...]] = ("masked_lm_head", "masked_lm_bias", "masked_lm_table")
     task_hidden: ClassVar[str | None] = None
     task_drop_first: ClassVar[bool] = True
 
@@ -111,6 +111,8 @@ class Encoder(Tunable, Planned):
         if second is not None:
             asked[second] = f"{second}_logits" in before.pretrainer.output
         head = before.pretrainer.get_layer("masked_lm_head")
+        if "masked_lm_table" in {layer.name for layer in before.pretrainer.layers}:
+            asked["tied"] = False
         return {
             **asked,
             "activation": head.activation,

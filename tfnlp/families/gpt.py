@@ -86,7 +86,14 @@ class GPT(LanguageModel, Tunable, Planned):
     def start(self, settings: GPTSettings, load: Loader) -> Pretrained | None:
         """Return the GPT to go on from."""
         fixed = ("size", *CHANGED_SIZES, "max_positions", "initializer_range")
-        return self.loaded_start(settings, load, fixed, ("vocab", "vocab_size", "bpe"))
+        before = self.loaded_start(settings, load, fixed, ("vocab", "vocab_size", "bpe"))
+        head = None if before is None else before.pretrainer
+        if head is not None and "lm_table" in {layer.name for layer in head.layers}:
+            raise ValueError(
+                f"{settings.start} has one table for inputs and one for outputs, which a run "
+                "has not; give another model"
+            )
+        return before
 
     def settle(self, settings: GPTSettings, before: Pretrained | None) -> GPTSettings:
         """Return the settings with an initial range of the weights that suits the size."""
@@ -178,7 +185,7 @@ class GPT(LanguageModel, Tunable, Planned):
 
     def predict(self, loaded: Pretrained, settings: GPTPrediction) -> list[list[str]]:
         """Return the continuations of each prompt."""
-        generator = TextGenerator(loaded.encoder, loaded.tokenizer)
+        generator = TextGenerator(loaded.pretrainer or loaded.encoder, loaded.tokenizer)
         return [
             ["".join(pieces) for pieces in _continuations(generator, settings, text)]
             for text in settings.text
@@ -186,7 +193,7 @@ class GPT(LanguageModel, Tunable, Planned):
 
     def lines(self, loaded: Pretrained, settings: GPTPrediction) -> Iterator[str]:
         """Yield each prompt and its continuation, token by token."""
-        generator = TextGenerator(loaded.encoder, loaded.tokenizer)
+        generator = TextGenerator(loaded.pretrainer or loaded.encoder, loaded.tokenizer)
         between = "" if loaded.tokenizer.keeps_spaces else " "
         for text in settings.text:
             for pieces in _continuations(generator, settings, text):
@@ -408,7 +415,8 @@ def read_token_text(
             counts["words"] += sum(len(line.split()) for line in document)
             yield document
 
-    arrays, ids = ArrayFolder(folder), (newline_id(tokenizer), int(tokenizer.end_id))
+    newline, end = newline_id(tokenizer), tokenizer.end_id  # some GPTs have no end
+    arrays, ids = ArrayFolder(folder), (newline, newline if end is None else int(end))
     dtype = np.int32 if folder is None or tokenizer.vocab_size > 1 << 16 else np.uint16
     for tokens, lengths, first in tokenize_documents(counted(), tokenizer):
         arrays.append("stream", stream_part(tokens, lengths, first, *ids), dtype)

@@ -55,10 +55,10 @@ class HuggingFace(Format):
         return {"checkpoint": folder}
 
     def recognises(self, place: Place) -> bool:
-        return place.model_type is not None and _family(place) is not None
+        return place.model_type is not None and family_at(place) is not None
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
-        family = _family(place)
+        family = family_at(place)
         loaded = family.files.load(place.path, dtype)
         loaded.family = family
         return loaded
@@ -76,7 +76,7 @@ class HuggingFace(Format):
         return found
 
 
-def _family(place: Place) -> Any:
+def family_at(place: Place) -> Any:
     """Return the family whose model a configuration states, or None."""
     for family in place.families.values():
         if family.files is not None and place.model_type in family.files.model_types:
@@ -90,7 +90,7 @@ def _task(place: Place) -> tuple[Any, str] | None:
         return None
     for family in place.families.values():
         if family.files is not None:
-            known = family.files.task_files.architectures
+            known = family.files.task_files.heads
             architecture = architecture_of(place.config, known)
             if architecture is not None:
                 return family, architecture

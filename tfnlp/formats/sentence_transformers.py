@@ -44,7 +44,8 @@ class SentenceTransformers(Format):
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
         loaded = _HUGGINGFACE.read(_encoder(place), dtype)
-        loaded.sentences = read_sentence_settings(place.path, loaded.lowercase)
+        stated = loaded.lowercase, loaded.config["max_positions"]
+        loaded.sentences = read_sentence_settings(place.path, *stated)
         return loaded
 
 

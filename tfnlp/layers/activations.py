@@ -47,11 +47,33 @@ def tanh(x: Tensor, training: bool = False) -> Tensor:
     return ops.tanh(x)
 
 
+def _plain(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    return lambda x, training=False: function(x)
+
+
+# Those after "tanh" are of other people's checkpoints.
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "tanh": tanh}
+_OTHERS = {
+    "silu": ops.silu,
+    "quick_gelu": lambda x: x * ops.sigmoid(1.702 * x),
+    "clipped_gelu": lambda x: ops.clip(ops.gelu(x, approximate=False), -10.0, 10.0),
+    "relu6": ops.relu6,
+    "leaky_relu": functools.partial(ops.leaky_relu, negative_slope=0.01),
+    "squared_relu": lambda x: ops.square(ops.relu(x)),
+    "mish": lambda x: x * ops.tanh(ops.softplus(x)),
+    "hard_silu": ops.hard_silu,
+    "sigmoid": ops.sigmoid,
+    "laplace": lambda x: 0.5 + 0.5 * ops.erf((x - 0.707107) / (0.282095 * math.sqrt(2.0))),
+    "sqrt_softplus": lambda x: ops.sqrt(ops.softplus(x)),
+    "linear": lambda x: x,
+}
+ACTIVATIONS |= {name: _plain(function) for name, function in _OTHERS.items()}
 
 
 def activation(name: str) -> Callable[..., Tensor]:
-    """Return the function called `name`: one of "gelu" (erf), "gelu_tanh", "relu", "tanh".
+    """Return the function called `name`: one of "gelu" (erf), "gelu_tanh", "relu", "tanh", "silu".
+
+    `ACTIVATIONS` has more.
 
     Raises:
         ValueError: for any other name.

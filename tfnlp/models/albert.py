@@ -54,6 +54,8 @@ def albert(
     activation: str = "gelu_tanh",
     norm_epsilon: float = 1e-12,
     initializer_range: float = 0.02,
+    num_groups: int = 1,
+    group_blocks: int = 1,
     pooler: bool = True,
     seq_length: int | None = None,
     packed: bool = False,
@@ -68,12 +70,16 @@ def albert(
     Args:
         embedding_size: width E of the tables and their layer norm.
         num_layers: how often the block is applied, L.
+        num_groups: blocks that follow each other: layer l has number `l num_groups / L`, rounded
+            down (section 3.1 has one, and no published model more).
+        group_blocks: blocks of each of these, of which a layer is made.
         activation: "gelu_tanh" (that of the published models) or "gelu" (erf).
         others: as of `bert`.
 
     Inputs, outputs, errors: those of `bert`; `embedding_output` is x_0.
     """
     check_positive(embedding_size=embedding_size, num_layers=num_layers)
+    check_positive(num_groups=num_groups, group_blocks=group_blocks)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length, packed, pooler)
@@ -84,20 +90,36 @@ def albert(
     x = Dense(
         hidden_size, kernel_initializer=initializer(), dtype=dtype, name="embedding_projection"
     )(x)  # [B, T, H]
-    block = TransformerBlock(
-        num_heads,
-        intermediate_size,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        activation=activation,
-        norm_epsilon=norm_epsilon,
-        kernel_initializer=initializer(),
-        dtype=dtype,
-        name="shared_layer",
-    )
+    names = shared_blocks(num_groups, group_blocks)
+    blocks = [
+        TransformerBlock(
+            num_heads,
+            intermediate_size,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation=activation,
+            norm_epsilon=norm_epsilon,
+            kernel_initializer=initializer(),
+            dtype=dtype,
+            name=name,
+        )
+        for name in names
+    ]
+    applied = [
+        block
+        for layer in range(num_layers)
+        for block in blocks[int(layer / (num_layers / num_groups)) * group_blocks :][:group_blocks]
+    ]
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
-    outputs = encoder_outputs(x, inputs, [block] * num_layers, pool)
+    outputs = encoder_outputs(x, inputs, applied, pool)
     return keras.Model(inputs, outputs, name=name)
+
+
+def shared_blocks(num_groups: int, group_blocks: int) -> list[str]:
+    """Return the names of the blocks of an encoder, group by group."""
+    if num_groups == group_blocks == 1:
+        return ["shared_layer"]
+    return [f"shared_layer_{i}_{j}" for i in range(num_groups) for j in range(group_blocks)]
 
 
 def albert_pretrainer(
@@ -108,6 +130,7 @@ def albert_pretrainer(
     masked_lm: bool = True,
     sentence_order: bool = True,
     max_predictions: int | None = None,
+    tied: bool = True,
     name: str = "albert_pretrainer",
 ) -> keras.Model:
     """Return `encoder` (from `albert`) with its pretraining heads; it shares every weight.
@@ -133,4 +156,5 @@ def albert_pretrainer(
         masked_lm,
         "sentence_order" if sentence_order else None,
         name,
+        tied,
     )

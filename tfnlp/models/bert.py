@@ -113,6 +113,7 @@ def bert_pretrainer(
     masked_lm: bool = True,
     next_sentence: bool = True,
     max_predictions: int | None = None,
+    tied: bool = True,
     name: str = "bert_pretrainer",
 ) -> keras.Model:
     """Return `encoder` (from `bert`) with its pretraining heads; it shares every weight.
@@ -125,6 +126,7 @@ def bert_pretrainer(
         activation, norm_epsilon, initializer_range: of the heads, as in `bert`.
         masked_lm, next_sentence: which heads to build.
         max_predictions: static number P of masked positions, or None for any number.
+        tied: whether E is the token table; else the head has one of its own.
         name: name of the model.
 
     Inputs: those of the encoder and, with `masked_lm`, int32 `masked_lm_positions` `[B, P]`.
@@ -144,4 +146,5 @@ def bert_pretrainer(
         masked_lm,
         "next_sentence" if next_sentence else None,
         name,
+        tied,
     )

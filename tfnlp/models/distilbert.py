@@ -65,6 +65,7 @@ def distilbert_pretrainer(
     norm_epsilon: float = 1e-12,
     initializer_range: float = 0.02,
     max_predictions: int | None = None,
+    tied: bool = True,
     name: str = "distilbert_pretrainer",
 ) -> keras.Model:
     """Return `encoder` (from `distilbert`) with BERT's masked-LM head; it shares every weight.
@@ -82,6 +83,7 @@ def distilbert_pretrainer(
         initializer_range,
         next_sentence=False,
         max_predictions=max_predictions,
+        tied=tied,
         name=name,
     )
 

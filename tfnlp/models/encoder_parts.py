@@ -132,6 +132,7 @@ def with_pretraining_heads(
     masked_lm: bool,
     sentences: str | None,
     name: str,
+    tied: bool = True,
 ) -> keras.Model:
     """Return an encoder with the heads of pretraining.
 
@@ -140,6 +141,7 @@ def with_pretraining_heads(
             `[B, P, V]`.
         sentences: what the head on `pooled_output` says of two sentences, such as "next_sentence",
             the start of its name and of that of its logits `[B, 2]`; None: no such head.
+        tied: see `masked_lm_logits`.
 
     Raises:
         ValueError: for `sentences` with an encoder that has no pooler.
@@ -155,6 +157,7 @@ def with_pretraining_heads(
             activation,
             norm_epsilon,
             initializer_range,
+            tied,
         )
     if sentences is not None:
         if "pooled_output" not in outputs:
@@ -174,8 +177,12 @@ def masked_lm_logits(
     activation: str,
     norm_epsilon: float,
     initializer_range: float,
+    tied: bool = True,
 ) -> Tensor:
-    """Return `LN(f(W h_p + b)) E^T + c`, float32 `[B, P, V]`, E the table of `token_embedding`."""
+    """Return `LN(f(W h_p + b)) E^T + c`, float32 `[B, P, V]`, E the table of `token_embedding`.
+
+    If it is not `tied`, E is a table of the head's own.
+    """
     hidden = MaskedLMHead(
         activation,
         norm_epsilon,
@@ -184,8 +191,16 @@ def masked_lm_logits(
         dtype=token_embedding.dtype_policy,
         name="masked_lm_head",
     )(sequence_output, positions)
-    logits = token_embedding(hidden, reverse=True)
+    table = token_embedding if tied else output_table(token_embedding, "masked_lm_table")
+    logits = table(hidden, reverse=True)
     return LogitBias(name="masked_lm_bias")(logits)
+
+
+def output_table(token_embedding: TokenEmbedding, name: str) -> TokenEmbedding:
+    """Return a table of outputs of the form of that of the inputs."""
+    sizes = token_embedding.vocab_size, token_embedding.hidden_size
+    initializer = token_embedding.initializer.clone()
+    return TokenEmbedding(*sizes, initializer, dtype=token_embedding.dtype_policy, name=name)
 
 
 def packed_input(seq_length: int | None) -> keras.KerasTensor:

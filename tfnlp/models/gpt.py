@@ -17,7 +17,7 @@ from tfnlp.layers import (
 )
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
-from tfnlp.models.encoder_parts import packed_input, restarted
+from tfnlp.models.encoder_parts import output_table, packed_input, restarted
 
 # Published sizes: GPT's from section 4.1 of its paper, GPT-2's from table 2.
 GPT = dict(vocab_size=40478, max_positions=512, num_layers=12, hidden_size=768, num_heads=12)
@@ -137,7 +137,9 @@ def gpt(
     return keras.Model(inputs, outputs, name=name)
 
 
-def gpt_pretrainer(encoder: keras.Model, name: str = "gpt_pretrainer") -> keras.Model:
+def gpt_pretrainer(
+    encoder: keras.Model, tied: bool = True, name: str = "gpt_pretrainer"
+) -> keras.Model:
     """Return `encoder` (from `gpt`) with its language-model head.
 
     `lm_logits_t = E x_L,t` predict the token after t; E is the token table (GPT, section 3.1,
@@ -145,6 +147,7 @@ def gpt_pretrainer(encoder: keras.Model, name: str = "gpt_pretrainer") -> keras.
 
     Args:
         encoder: a model made by `gpt`.
+        tied: whether E is the token table; else the head has one of its own.
         name: name of the model.
 
     Inputs: those of the encoder.
@@ -153,6 +156,7 @@ def gpt_pretrainer(encoder: keras.Model, name: str = "gpt_pretrainer") -> keras.
     """
     outputs = dict(encoder.output)
     table = encoder.get_layer("token_embedding")
+    table = table if tied else output_table(table, "lm_table")
     outputs["lm_logits"] = table(outputs["sequence_output"], reverse=True)
     return keras.Model(dict(encoder.input), outputs, name=name)
 
@@ -164,7 +168,7 @@ class GPTDecoder:
     keys and values of the positions before it, which are in the cache.
 
     Args:
-        model: from `gpt` or `gpt_pretrainer`.
+        model: from `gpt` or `gpt_pretrainer`, of whose tables the output's is taken.
         vocab_size: only the first so many tokens are generated; None: all of the model's. Some
             tables have more rows than the vocabulary has tokens.
 
@@ -177,6 +181,7 @@ class GPTDecoder:
         self._tokens = model.get_layer("token_embedding")
         self._positions = model.get_layer("position_embedding")
         names = [layer.name for layer in model.layers]
+        self._table = model.get_layer("lm_table") if "lm_table" in names else self._tokens
         blocks = sum(name.startswith("layer_") for name in names)
         self._blocks = [model.get_layer(f"layer_{index}") for index in range(blocks)]
         self._norm = model.get_layer("final_norm") if "final_norm" in names else None
@@ -221,7 +226,7 @@ class GPTDecoder:
         x = x[:, -1]  # [B, H]
         if self._norm is not None:
             x = self._norm(x)
-        logits = self._tokens(x, reverse=True)
+        logits = self._table(x, reverse=True)
         return logits[:, : self.vocab_size], tuple(new)
 
 

@@ -48,6 +48,8 @@ def roberta(
     activation: str = "gelu",
     norm_epsilon: float = 1e-5,
     initializer_range: float = 0.02,
+    num_segments: int = 1,
+    padding_id: int = PADDING_ID,
     pooler: bool = False,
     seq_length: int | None = None,
     packed: bool = False,
@@ -61,10 +63,12 @@ def roberta(
     `max_positions + 2` rows, of which the first is never read. All tokens are of one segment.
 
     Args:
+        num_segments: token types; 1: `input_type_ids` are not read.
+        padding_id: the position of padding, 1 above; those before it are never read.
         pooler: add BERT's pooler, which pretraining does not train.
         others: as of `bert`.
 
-    Inputs, outputs, errors: those of `bert`; the values of `input_type_ids` are not read.
+    Inputs, outputs, errors: those of `bert`.
     """
     check_positive(num_layers=num_layers)
 
@@ -74,20 +78,21 @@ def roberta(
     before = keras.ops.cumsum(mask, axis=1) - mask  # real tokens
     if packed:
         before = restarted(before, inputs["sequence_ids"])
-    positions = (before + 1) * mask + PADDING_ID  # [B, T]
+    positions = (before + 1) * mask + padding_id  # [B, T]
     x = TokenEmbedding(
         vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
     )(inputs["input_word_ids"])
     x = x + PositionEmbedding(
         max_positions,
         initializer=initializer(),
-        offset=PADDING_ID + 1,
+        offset=padding_id + 1,
         dtype=dtype,
         name="position_embedding",
     )(x, positions=positions)
+    types = inputs["input_type_ids"]
     x = x + SegmentEmbedding(
-        1, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
-    )(keras.ops.zeros_like(inputs["input_type_ids"]))
+        num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
+    )(types if num_segments > 1 else keras.ops.zeros_like(types))
     blocks = transformer_blocks(
         num_layers,
         initializer,
@@ -111,6 +116,7 @@ def roberta_pretrainer(
     norm_epsilon: float = 1e-5,
     initializer_range: float = 0.02,
     max_predictions: int | None = None,
+    tied: bool = True,
     name: str = "roberta_pretrainer",
 ) -> keras.Model:
     """Return `encoder` (from `roberta`) with its masked-LM head; it shares every weight.
@@ -131,5 +137,6 @@ def roberta_pretrainer(
         initializer_range=initializer_range,
         next_sentence=False,
         max_predictions=max_predictions,
+        tied=tied,
         name=name,
     )

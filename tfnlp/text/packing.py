@@ -159,7 +159,7 @@ def pack_windows(
         max_length: longest sequence, special tokens included.
         stride: pieces.
         special: how many special tokens `pack` adds to a sequence, one of them at its start and one
-            at its end.
+            at its end; 0: none.
         head: which piece stands for its word, "first" or "last".
 
     Returns:
@@ -190,9 +190,10 @@ def pack_windows(
     parts = [windows] if first is None else [tf.gather(first, row), windows]
     inputs = pack(parts)
 
-    begin = special - 1 + tf.gather(taken, row)  # where a window begins in its sequence
+    # Where a window begins in its sequence.
+    begin = max(special - 1, 0) + tf.gather(taken, row)
     if first is None:
-        begin = tf.ones_like(begin)
+        begin = tf.zeros_like(begin) + min(special, 1)
     length = tf.shape(inputs["input_mask"], tf.int64)[-1]
     at = tf.range(length)[None] - begin[:, None]  # [N, T], place within the window
     real = (at >= 0) & (at < lengths[:, None])

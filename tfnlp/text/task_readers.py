@@ -126,6 +126,9 @@ class GPTReader(_PieceReader):
         """The ids of start, delimiter and extract, or None."""
         return self._ends()
 
+    def special_tokens(self, segments: int) -> int:
+        return 0 if self.special is None else super().special_tokens(segments)
+
     def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
         if self.special is None:
             return _pack_plain(segments, max_length)

@@ -84,11 +84,16 @@ def write_byte_pairs(folder: str, tokenizer: Any) -> None:
 
 
 def write_task_tokens(
-    folder: str, tokenizer: Any, first: int, ends: tuple[str, str, str] | None, max_length: int
+    folder: str,
+    tokenizer: Any,
+    first: int,
+    ends: tuple[str, str, str] | None,
+    max_length: int,
+    padding: int | None = None,
 ) -> None:
     """Write the tokenizer of a fine-tuned GPT, which puts the tokens `ends`, if any, around texts.
 
-    `first` is the id of the first of them.
+    `first` is the id of the first of them, `padding` that of padding where there are none.
     """
     tokens = list(tokenizer.vocabulary)
     if None in tokens:
@@ -98,9 +103,13 @@ def write_task_tokens(
         if set(ends) & set(tokens):
             raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
         tokens += ends
+    if padding is not None:
+        tokens += [f"<|unused {i}|>" for i in range(len(tokens), padding + 1)]
     marks = tokenizer.marks
     write_gpt_json(folder, tokens, tokenizer.merges, tokenizer.keeps_spaces, ends, marks)
     special = {} if ends is None else {"pad_token": ends[1]}
+    if padding is not None:
+        special["pad_token"] = tokens[padding]
     # The class that takes all from tokenizer.json.
     write_config(folder, "PreTrainedTokenizerFast", max_length, special)
 
