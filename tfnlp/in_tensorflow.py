@@ -65,6 +65,7 @@ def models_of(loaded: Any) -> list[Any]:
         found = [loaded.task_model.model, None if features is None else features.encoder]
     else:
         found = [getattr(loaded, name, None) for name in ("encoder", "pretrainer")]
+        found += getattr(loaded, "sentence_layers", ())
     return [model for model in found if hasattr(model, "trainable_variables")]
 
 

@@ -236,6 +236,7 @@ RECURRENT = [
     Row(layers.ScalarMix, {"layer_norm": True, "l2": 0.1}, {**stack, "mask": flags(T)}, "norm"),
     Row(layers.SentencePooling, {"pooling": "max"}, masked, "max", **wide),
     Row(layers.SentencePooling, {"pooling": "last", "normalize": True}, masked, "last", **wide),
+    Row(layers.SentencePooling, {"pooling": ["cls", "max"], "skip": 1}, masked, "two", **wide),
 ]
 
 keys = {"keys": real(M, C), "mask": flags(M)}

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tfnlp.layers import SentencePooling
+from tfnlp.settings.use import POOLINGS
 
 MASK = np.array([[1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 0]], bool)
 X = np.random.default_rng(0).standard_normal((3, 4, 5)).astype("float32") - 1
@@ -13,14 +14,18 @@ def reference(x, mask, pooling, normalize):
     for b, real in enumerate(mask):
         h = x[b][real].astype("float64")
         if len(h):
-            found[b] = {"mean": h.mean(0), "max": h.max(0), "cls": h[0], "last": h[-1]}[pooling]
+            n = np.arange(1, len(h) + 1)[:, None]
+            found[b] = {
+                "mean": h.mean(0), "max": h.max(0), "cls": h[0], "last": h[-1],
+                "mean_sqrt_len": h.sum(0) / len(h) ** 0.5, "weightedmean": (n * h).sum(0) / n.sum(),
+            }[pooling]  # fmt: skip
             if normalize:
                 found[b] /= np.linalg.norm(found[b])
     return found
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "last"])
+@pytest.mark.parametrize("pooling", POOLINGS)
 def test_formula(pooling, normalize):
     layer = SentencePooling(pooling, normalize)
     want = reference(X, MASK, pooling, normalize)
@@ -29,11 +34,20 @@ def test_formula(pooling, normalize):
     np.testing.assert_allclose(layer(X), whole, rtol=1e-5, atol=1e-6)
 
 
+def test_several_poolings_without_the_tokens_of_a_prompt():
+    """By hand: of the tokens 1 to 4 the first is the prompt's, of the tokens 2 and 3 it is 2."""
+    x = np.tile(np.array([1.0, 2.0, 3.0, 4.0], "float32")[None, :, None], (3, 1, 1))
+    names = ("cls", "last", "mean", "mean_sqrt_len", "weightedmean", "max")
+    found = SentencePooling(names, skip=1)(x, mask=MASK)
+    want = [2, 4, 3, 9 / 3**0.5, (2 * 2 + 3 * 3 + 4 * 4) / 9, 4]
+    np.testing.assert_allclose(found, [want, [3] * 6, [0] * 6], rtol=1e-6)
+
+
 def test_a_row_without_tokens_has_finite_gradients():
     import tensorflow as tf
 
     x = tf.Variable(X)
-    for pooling in ("mean", "cls", "max", "last"):
+    for pooling in POOLINGS:
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(SentencePooling(pooling, True)(x, mask=MASK) ** 3)
         gradient = tape.gradient(loss, x).numpy()

@@ -47,6 +47,17 @@ class TestDownload:
         tfnlp.load("hf://org/name")
         assert len(hub.downloads()) == 7
 
+    def test_modules_of_sentence_transformers(self, hub):
+        folder = golden("sentence_transformers") / "labse"
+        hub.put("org/labse", {**files_in(folder), "onnx/model.onnx": b"", "3_Normalize/x.bin": b""})
+        loaded = tfnlp.load("hf://org/labse")
+        found = {
+            f"{path.parent.name}/{path.name}" for path in pathlib.Path(loaded.folder).glob("*/*")
+        }
+        modules = {"1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors"}
+        assert found == {*modules, "3_Normalize/config.json"}
+        assert loaded.sentences.modules and not loaded.sentences.refused
+
     def test_revisions(self, hub, bert):
         first = hub.put("name", bert, "v1")
         second = hub.put("name", {**bert, "config.json": bert["config.json"] + b"\n"})

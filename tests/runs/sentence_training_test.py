@@ -109,7 +109,7 @@ def test_every_objective_and_every_encoder(kind, objective, tmp_path):
     assert found.run["training"]["objective"] == objective
     assert set(found.results["metrics"]) == {"spearman", "pearson"}
     loaded = tfnlp.load(tmp_path / "run")
-    assert loaded.sentences.pooling == "last"
+    assert loaded.sentences.pooling == ("last",)
     measured = loaded.evaluate(pairs=rated(12, 3))["spearman"]
     assert measured == pytest.approx(found.results["metrics"]["spearman"])
 

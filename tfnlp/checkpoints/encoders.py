@@ -221,6 +221,7 @@ def save_encoder(
     tokenizer: Any = None,
     overwrite: bool = False,
     sentences: SentenceSettings | None = None,
+    sentence_layers: Sequence[keras.layers.Layer] = (),
 ) -> None:
     """Write the folder that `from_pretrained` and `load_encoder` read.
 
@@ -233,6 +234,7 @@ def save_encoder(
         tokenizer: the tokenizer, or None.
         overwrite: replace a folder that holds such files and nothing else.
         sentences: write the files of sentence-transformers too, which say this.
+        sentence_layers: the layers of its modules.
 
     Raises:
         ValueError: if `model` is not of the family, Hugging Face has no class for its heads, or
@@ -255,10 +257,12 @@ def save_encoder(
     names = (*MODEL_FILES, *files.tokenizer.names, *SENTENCE_FILES)
     with new_folder(directory, names, overwrite) as folder:
         write_model(folder, stated, tensors)
+        length = config["max_positions"]
         if sentences is not None:
-            write_sentence_settings(folder, sentences, config["hidden_size"])
+            write_sentence_settings(folder, sentences, sentence_layers, config["hidden_size"])
+            length = sentences.max_length or length
         if tokenizer is not None:
-            files.tokenizer.write(folder, tokenizer, config["max_positions"])
+            files.tokenizer.write(folder, tokenizer, length)
 
 
 def _check_head(files: EncoderFiles, model: keras.Model, config: Mapping[str, Any]) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import keras
 import numpy as np
 
-from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings, similarities
 from tfnlp.data.rows import is_text, texts_of
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 
@@ -39,6 +39,7 @@ class Pretrained:
         saved: whether the encoder is an exported module.
         word_vectors: the `tfnlp.text.WordVectors` of models that have a vector for each word.
         sentences: of a folder of sentence-transformers, how it makes a vector of a text.
+        sentence_layers: its layers after the pooling.
         results: the measures of the training that has just ended.
         left_out: of a fine-tuned checkpoint, the class whose head was left out.
         sentence_functions: what `embed` has traced, by its settings.
@@ -61,6 +62,7 @@ class Pretrained:
     saved: bool = False
     word_vectors: Any = None
     sentences: SentenceSettings | None = None
+    sentence_layers: Sequence[keras.layers.Layer] = ()
     results: dict[str, Any] | None = None
     left_out: str | None = None
     sentence_functions: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -112,11 +114,12 @@ class Pretrained:
     def embed(
         self,
         texts: Any,
-        pooling: str | None = None,
+        pooling: str | Sequence[str] | None = None,
         normalize: bool | None = None,
         layer: int = -1,
         max_length: int | None = None,
         progress: bool = False,
+        prompt: str | None = None,
     ) -> np.ndarray:
         """Return one vector for each text.
 
@@ -125,14 +128,17 @@ class Pretrained:
 
         Args:
             texts: N strings, or one, as in `__call__`.
-            pooling: "mean", "cls", "max" or "last" of the vectors of tokens, see
-                `tfnlp.layers.SentencePooling`; None: that of a folder of sentence-transformers,
-                else the mean.
+            pooling: "mean", "cls", "max", "last", "mean_sqrt_len" or "weightedmean" of the vectors
+                of tokens, or several, see `tfnlp.layers.SentencePooling`; None: that of a folder of
+                sentence-transformers, else the mean.
             normalize: Divide each vector by its norm; None: as that folder does, else True.
             layer: 0 the embeddings, -1 the last layer; of an ELMo that is the mix of all.
             max_length: Tokens that are read of a text, special ones included; None: as that folder
                 says, else 512 or the model's positions, if those are fewer.
             progress: Show a bar with texts a second.
+            prompt: What precedes each text: the name of one of the folder's prompts, such as
+                "query", or a text, which has a space or a colon; "": nothing; None: what the folder
+                says.
 
         Returns:
             float32 `[N, D]`; of one string `[D]`.
@@ -141,16 +147,31 @@ class Pretrained:
             ValueError: for settings that the model does not have, or a family without vectors of
                 texts.
         """
-        if is_text(texts):
-            return self.embed([texts], pooling, normalize, layer, max_length, progress)[0]
-        texts = texts_of(texts, "texts")
         settings = dict(
             pooling=pooling, normalize=normalize, layer=layer, max_length=max_length,
-            progress=progress,
+            progress=progress, prompt=prompt,
         )  # fmt: skip
+        if is_text(texts):
+            return self.embed([texts], **settings)[0]
+        texts = texts_of(texts, "texts")
         if is_elsewhere():
             return self._in_tensorflow("embed", texts, **settings)
         return self.family.embedded(self, texts, settings)
+
+    encode = embed  # as sentence-transformers calls it
+
+    def similarity(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Return how near vectors are to each other, as `embed` returns them.
+
+        Args:
+            first, second: `[N, D]` and `[M, D]`; one vector may be `[D]`.
+
+        Returns:
+            float32 `[N, M]`: cosines; of a folder of sentence-transformers what it states: cosines,
+            products ("dot"), or Euclidean or Manhattan distances with the sign reversed.
+        """
+        stated = self.sentences or SentenceSettings()
+        return similarities(first, second, stated.similarity)
 
     def export(self, directory: str, **settings: Any) -> dict[str, str]:
         """Write SavedModels that need no tfnlp.

@@ -75,7 +75,9 @@ def _search(config: SearchSettings) -> None:
         )
     texts = config.text or [line.rstrip("\n") for line in sys.stdin]
     index = Index(config.index, config.model)
-    found = index.search(texts, config.top, exact=True if config.exact else None)
+    found = index.search(
+        texts, config.top, exact=True if config.exact else None, prompt=config.prompt
+    )
     for query, rows in zip(texts, found, strict=True):
         if config.json:
             print(json.dumps({"query": query, "found": rows}, ensure_ascii=False))

@@ -7,16 +7,18 @@ the files beside it could not fill.
 import inspect
 import os
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn
 
+from tfnlp.checkpoints.sentence_transformers import ACTIVATIONS as DENSE_ACTIVATIONS
+from tfnlp.checkpoints.sentence_transformers import NORMALIZE, SIMILARITIES
 from tfnlp.files import folder_size
 from tfnlp.layers.activations import ACTIVATIONS
 from tfnlp.layers.attention_scores import ATTENTIONS
-from tfnlp.layers.sentence_pooling import POOLINGS
 from tfnlp.models import shapes
 from tfnlp.settings.options import element_type
 from tfnlp.settings.training import MOST_LAYERS
+from tfnlp.settings.use import POOLINGS
 from tfnlp.tasks.texts import LABEL_TYPES
 from tfnlp.text.lines import shown
 from tfnlp.text.words import MARKS, SPACES
@@ -33,6 +35,7 @@ _NAMED = {
     "architecture": ("skipgram", "cbow"),
     "loss": ("negative", "softmax", "hierarchical", "nce"),
     "label_type": LABEL_TYPES,
+    "similarity": SIMILARITIES,
     "splitter": (MARKS, SPACES),
 }
 
@@ -136,7 +139,19 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
     if named is not None:
         optional = default is None or name == "attention"
         text = f"one of {', '.join(named)}{', or null' if optional else ''}"
-        return lambda v: v is None and optional or isinstance(v, str) and v in named, text
+
+        def is_named(value: Any) -> bool:
+            return value is None and optional or isinstance(value, str) and value in named
+
+        if hint == tuple[str, ...]:
+            return lambda v: is_named(v) or _is_texts(v) and v and all(map(is_named, v)), text
+        return is_named, text
+    if name == "modules":
+        return _are_modules, "a list of layers"
+    if hint == Mapping[str, str]:
+        return _is_texts_by_name, "an object of texts"
+    if hint is str:
+        return lambda v: isinstance(v, str), "a text"
     if name == "negatives":
         return lambda v: _number(v, 1e-9, 1e6), "a number above 0"
     if name == "filters":
@@ -169,6 +184,26 @@ def _number(value: Any, low: float, high: float) -> bool:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _is_texts_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and _is_texts(list(value.values()))
+
+
+def _are_modules(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_module, value))
+
+
+def _is_module(value: Any) -> bool:
+    """Return whether JSON has the form of one of `SentenceSettings.modules`."""
+    if not isinstance(value, dict):
+        return value == NORMALIZE
+    return (
+        value.keys() == {"units", "activation", "use_bias"}
+        and _whole(value["units"], 1)
+        and value["activation"] in tuple(DENSE_ACTIVATIONS.values())
+        and type(value["use_bias"]) is bool
+    )
 
 
 def _is_shares(value: Any) -> bool:

@@ -16,6 +16,7 @@ from tfnlp import hub, models
 from tfnlp.bars import ProgressBar
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.formats.hdf5_files import written_hdf5
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
 from tfnlp.data.corpus.arrays import int32_checksum
 from tfnlp.data.corpus.python_text import documents_of
@@ -30,7 +31,7 @@ from tfnlp.families.language_model import (
     words_to_measure,
 )
 from tfnlp.families.preparation import Preparation, documents, tokenized, tokens_of
-from tfnlp.families.sentences import Pooled, of_words
+from tfnlp.families.sentences import of_words
 from tfnlp.families.vocabularies import WORDS
 from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 from tfnlp.hub.loading.saved_model import load_module
@@ -133,7 +134,9 @@ class Elmo(LanguageModel, Tunable, Planned):
         module = load_module(loaded.path) if encoder is None else ElmoModule(encoder)
         return lambda texts: module(tf.constant(texts))
 
-    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+    def sentences(
+        self, loaded: Pretrained, settings: SentenceSettings
+    ) -> Callable[..., np.ndarray]:
         """Return the function of strings to one vector each.
 
         The last layer is the mix of all, as in the `default` of the module; 0 are the word vectors.

@@ -13,6 +13,7 @@ from tfnlp import models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.encoder_config import config_of
 from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import TokenizedCorpus, masked_positions
 from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.families.adaptation import Adaptation
@@ -26,7 +27,7 @@ from tfnlp.families.masked_text import (
     sizes_of_settings,
 )
 from tfnlp.families.preparation import ExampleRecipe, Preparation
-from tfnlp.families.sentences import Pooled, of_tokens, string_vectors
+from tfnlp.families.sentences import of_tokens, string_vectors
 from tfnlp.families.sizes import with_initializer_range
 from tfnlp.families.vocabularies import WORD_PIECES, Subwords, kept_pieces
 from tfnlp.hub import BertPreprocessorModule
@@ -196,7 +197,9 @@ class Encoder(Tunable, Planned):
         """Return the function of strings to the encoder's outputs that the pair would be."""
         return string_vectors(loaded, BertPreprocessorModule, special=2)
 
-    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+    def sentences(
+        self, loaded: Pretrained, settings: SentenceSettings
+    ) -> Callable[..., np.ndarray]:
         """Return the function of strings to one vector each."""
         return of_tokens(loaded.encoder, self.reader(loaded), loaded, settings)
 

@@ -14,13 +14,9 @@ from keras import Model
 from tfnlp.cards import card_of
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.family_files import FamilyFiles
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.families.preparation import Preparation
-from tfnlp.families.sentences import (
-    Pooled,
-    embedded,
-    measured_on_pairs,
-    pooled_of,
-)
+from tfnlp.families.sentences import embedded, measured_on_pairs, sentence_settings
 from tfnlp.files import same_folder
 from tfnlp.formats import export
 from tfnlp.settings.options import Settings
@@ -180,7 +176,9 @@ class Family(abc.ABC):
         """Return the function of strings that the exported module would be."""
 
     @abc.abstractmethod
-    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+    def sentences(
+        self, loaded: Pretrained, settings: SentenceSettings
+    ) -> Callable[..., np.ndarray]:
         """Return the function of strings to one vector each, float32 `[N, D]`."""
 
     @abc.abstractmethod
@@ -243,10 +241,10 @@ class Family(abc.ABC):
         self, loaded: Pretrained, settings: dict[str, Any]
     ) -> Callable[..., np.ndarray]:
         """Return the function of strings to vectors `[N, D]`, traced once for the same settings."""
-        pooled = pooled_of(loaded, **settings)
-        if pooled not in loaded.sentence_functions:
-            loaded.sentence_functions[pooled] = self.sentences(loaded, pooled)
-        return loaded.sentence_functions[pooled]
+        found = sentence_settings(loaded, **settings)
+        if found not in loaded.sentence_functions:
+            loaded.sentence_functions[found] = self.sentences(loaded, found)
+        return loaded.sentence_functions[found]
 
     def check_weights(self, loaded: Pretrained) -> None:
         """Refuse an exported module where the model itself is needed."""

@@ -12,7 +12,7 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.family import Family
-from tfnlp.families.sentences import encoder_and_length, settings_to_save
+from tfnlp.families.sentences import network_of_texts, settings_to_save
 from tfnlp.families.sizes import width
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
 
@@ -57,8 +57,7 @@ class Tunable(Family):
 
         `settings` are those of `Pretrained.embed`.
         """
-        network, length = encoder_and_length(loaded, settings)
-        return network, self.sentence_reader(loaded), length
+        return network_of_texts(loaded, self.sentence_reader(loaded), settings)
 
     def sentence_settings(self, loaded: Pretrained) -> SentenceSettings:
         """Return what a folder of sentence-transformers says of a model: what `embed` does."""

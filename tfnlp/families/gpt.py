@@ -13,6 +13,7 @@ from keras import Model
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.gpt_tasks import GPT_FILES
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import PackedDocuments, TokenWindows, WindowShards, token_stream
 from tfnlp.data.corpus.arrays import ArrayFolder, int32_checksum, read_arrays
 from tfnlp.data.corpus.python_text import documents_of
@@ -36,7 +37,6 @@ from tfnlp.families.preparation import (
     training_documents,
 )
 from tfnlp.families.sentences import (
-    Pooled,
     of_tokens,
     string_vectors,
 )
@@ -170,7 +170,9 @@ class GPT(LanguageModel, Tunable, Planned):
         """Return the function of strings to the model's outputs that the pair would be."""
         return string_vectors(loaded, GPTPreprocessorModule, special=0)
 
-    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+    def sentences(
+        self, loaded: Pretrained, settings: SentenceSettings
+    ) -> Callable[..., np.ndarray]:
         """Return the function of strings to one vector each."""
         return of_tokens(loaded.encoder, self.sentence_reader(loaded), loaded, settings)
 

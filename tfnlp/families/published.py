@@ -27,9 +27,10 @@ _SMALL = (
     "README.md", "config.json", "bert_config.json", "hparams.json", "*options*.json", "checkpoint",
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab*.txt", "vocab.json", "merges.txt", "spiece.model", "encoder.json", "vocab.bpe",
-    "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
+    "modules.json", "sentence_*_config.json", "config_sentence_transformers.json",
 )  # fmt: skip
-_POOLING = "*_Pooling/config.json"
+_MODULES = "[0-9]_*/config.json"  # of sentence-transformers
+_DENSE = ("[0-9]_Dense/model.safetensors", "[0-9]_Dense/pytorch_model.bin")
 _MODULE = "saved_model.pb"
 
 
@@ -73,7 +74,8 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     found = recognised(place)
     if weights and found is not None:
         small = [file for file in top if _is_small(file)]
-        small += fnmatch.filter(files, _POOLING)
+        small += fnmatch.filter(files, _MODULES)
+        small += next(filter(None, (fnmatch.filter(files, kind) for kind in _DENSE)), [])
         return [*small, *_parts(name, weights, top, path_of)]
     what = f"holds no weights that tfnlp reads, but {_listed(top)}"
     if found is None and place.model_type is not None:

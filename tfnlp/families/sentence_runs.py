@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from tfnlp.checkpoints import Pretrained
-from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings, sentence_layers
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.checked import check_size, count_weights, section, text_flag
 from tfnlp.families.family import Family
@@ -22,16 +23,26 @@ from tfnlp.models import encoder_for_tasks, siamese
 from tfnlp.training.run import restore_weights
 
 SECTION = "sentences"
+LEFT_OUT = ("layer", "refused")  # of the settings: always the last layer, and nothing
 
 
 @dataclasses.dataclass(frozen=True)
-class SentenceRun:
+class SentenceRun(SentenceSettings):
     """The section "sentences" of a run's `config.json`."""
 
-    pooling: str = "mean"  # see `tfnlp.layers.SentencePooling`
-    max_length: int = 128  # of a text in tokens
     texts: int = 2  # of an example
     classes: int = 0  # of pairs, of the loss "softmax"; 0: none
+
+    @property
+    def settings(self) -> SentenceSettings:
+        """How the trained model makes a vector."""
+        names = [field.name for field in dataclasses.fields(SentenceSettings)]
+        return SentenceSettings(**{name: getattr(self, name) for name in names})
+
+    def section(self) -> dict[str, Any]:
+        """Return the section."""
+        found = dataclasses.asdict(self)
+        return {name: value for name, value in found.items() if name not in LEFT_OUT}
 
 
 def is_sentence_run(run: dict[str, Any]) -> bool:
@@ -58,22 +69,33 @@ def trainable_encoder(loaded: Pretrained, dropout: float, dtype: str | None) -> 
     return encoder_for_tasks(build, loaded.encoder, arguments, **rates, dtype=dtype), arguments
 
 
-def siamese_of(encoder: keras.Model, settings: SentenceRun) -> keras.Model:
-    """Return the network that a run trains."""
-    return siamese(encoder, settings.texts, settings.classes or None, settings.pooling)
+def siamese_of(
+    encoder: keras.Model, run: SentenceRun, layers: Sequence[keras.layers.Layer], skip: int = 0
+) -> keras.Model:
+    """Return the network that a run trains.
+
+    `layers` are those after the pooling, `skip` how many tokens of a prompt are not pooled.
+    """
+    return siamese(encoder, run.texts, run.classes or None, run.pooling, layers, skip)
 
 
 def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) -> Pretrained:
     """Return the model of a run, with the weights of its best checkpoint."""
     function, (_, left_out) = family.encoder, family.sections()["arguments"]
     arguments = section(path, run, "arguments", function, left_out)
-    settings = SentenceRun(**section(path, run, SECTION, SentenceRun, ()))
+    stated = SentenceRun(**section(path, run, SECTION, SentenceRun, LEFT_OUT))
 
-    check_size(path, count_weights(path, function, arguments))
+    def build(encoder: keras.Model) -> tuple[keras.Model, list[keras.layers.Layer]]:
+        width = encoder.output["sequence_output"].shape[-1]
+        layers = sentence_layers(stated, width)
+        return siamese_of(encoder, stated, layers), layers
+
+    check_size(path, count_weights(path, lambda **sizes: build(function(**sizes))[0], arguments))
     lowercase = text_flag(path, run, "lowercase") if "text" in run else None
     encoder, adaptation = function(**arguments, dtype=dtype), adaptation_of(run)
     adaptation.apply(encoder)
-    _, history = restore_weights(path, siamese_of(encoder, settings))
+    network, layers = build(encoder)
+    _, history = restore_weights(path, network)
     adaptation.finish(encoder)
     return Pretrained(
         encoder,
@@ -83,5 +105,6 @@ def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) 
         vocabulary=kept_pieces(path),
         lowercase=lowercase,
         history=history,
-        sentences=SentenceSettings(settings.pooling, True, settings.max_length),
+        sentences=stated.settings,
+        sentence_layers=layers,
     )

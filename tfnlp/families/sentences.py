@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -19,12 +20,12 @@ from tfnlp.data import bucket_lengths, token_batches
 from tfnlp.families.sizes import max_positions
 from tfnlp.hub import WordVectorsModule
 from tfnlp.layers import SentencePooling
-from tfnlp.layers.sentence_pooling import POOLINGS
 from tfnlp.models import sentence_encoder
 from tfnlp.models.first_position import encoder_at_first
 from tfnlp.models.sentence_encoder import hidden_states
-from tfnlp.settings.use import PairsEvaluation
+from tfnlp.settings.use import POOLINGS, PairsEvaluation
 from tfnlp.tasks.embed import Embed, score_sentences
+from tfnlp.text.task_readers import PromptReader
 from tfnlp.training.prediction import forward
 
 Done = Callable[[int], None] | None  # is told how many texts more are done
@@ -34,45 +35,89 @@ _PART = 16_384  # texts that are sorted by length together
 _LENGTH = 512  # tokens that are read of a text, if neither the model nor the user says
 
 
-@dataclasses.dataclass(frozen=True)
-class Pooled:
-    """How the vectors of tokens become one, see `tfnlp.layers.SentencePooling`."""
-
-    pooling: str
-    normalize: bool
-    layer: int  # see `tfnlp.models.sentence_encoder`
-    max_length: int | None  # of a text in tokens; None: the model's
-
-
-def pooled_of(
+def sentence_settings(
     loaded: Pretrained,
-    pooling: str | None = None,
+    pooling: str | Sequence[str] | None = None,
     normalize: bool | None = None,
     layer: int = -1,
     max_length: int | None = None,
-) -> Pooled:
+    prompt: str | None = None,
+) -> SentenceSettings:
     """Return the settings: those given, else those that the model's folder states."""
     stated = loaded.sentences or SentenceSettings()
     if stated.refused and pooling is None:
         raise ValueError(
-            f"{loaded.path} states {stated.refused}; give `pooling` for vectors without that"
+            f"{loaded.path} states {stated.refused}, which tfnlp does not compute; give `pooling` "
+            "for vectors without that"
         )
-    if pooling is not None and pooling not in POOLINGS:
-        raise ValueError(f"`pooling` {pooling!r} must be one of {', '.join(POOLINGS)}")
+    poolings = stated.pooling
+    if pooling is not None:
+        poolings = (pooling,) if isinstance(pooling, str) else tuple(pooling)
+        if not poolings or not set(poolings) <= set(POOLINGS):
+            raise ValueError(f"`pooling` {pooling!r} must be one of {', '.join(POOLINGS)}")
+        if stated.modules and len(poolings) != len(stated.pooling):
+            raise ValueError(
+                f"`pooling` {pooling!r}: {len(stated.pooling)} poolings are what the layers after "
+                f"it in {loaded.path} read"
+            )
     if max_length is not None and max_length < 3:
         raise ValueError(f"`max_length` {max_length} must be 3 or more tokens")
-    return Pooled(
-        stated.pooling if pooling is None else pooling,
-        stated.normalize if normalize is None else normalize,
-        layer,
-        stated.max_length if max_length is None else max_length,
+    return dataclasses.replace(
+        stated,
+        pooling=poolings,
+        normalize=stated.normalize if normalize is None else normalize,
+        layer=layer,
+        max_length=stated.max_length if max_length is None else max_length,
+        prompt=stated.prompt if prompt is None else _prompt(loaded, stated.prompts, prompt),
+    )
+
+
+def _prompt(loaded: Pretrained, prompts: Mapping[str, str], prompt: str) -> str:
+    """Return the text of a prompt, of which the folder knows the name or which is the text."""
+    if prompt in prompts or not re.fullmatch(r"[\w.-]+", prompt):
+        return prompts.get(prompt, prompt)
+    known = f"{loaded.path} has {', '.join(prompts) or 'none'}"
+    raise ValueError(
+        f"`prompt` {prompt!r} is the name of no prompt; {known}. A text has a space or a colon"
     )
 
 
 def settings_to_save(loaded: Pretrained) -> SentenceSettings:
     """Return what a folder of sentence-transformers says of a model: what `embed` does."""
-    pooled = pooled_of(loaded)
-    return SentenceSettings(pooled.pooling, pooled.normalize, _length_of(loaded, pooled))
+    settings = sentence_settings(loaded)
+    return dataclasses.replace(settings, max_length=_length_of(loaded, settings))
+
+
+def text_reader(reader: Any, settings: SentenceSettings) -> Any:
+    """Return the reader of a model for texts with a prompt, or in lower case."""
+    changes = settings.prompt or settings.lowercase
+    return PromptReader(reader, settings.prompt, settings.lowercase) if changes else reader
+
+
+def prompt_tokens(reader: Any, settings: SentenceSettings, length: int) -> int:
+    """Return how many tokens at the start of a text are the prompt's and not to be pooled.
+
+    As sentence-transformers counts them: those of the prompt alone, without a last `[SEP]`.
+    """
+    if settings.include_prompt or not settings.prompt:
+        return 0
+    ids, _, _ = text_reader(reader, settings).read([tf.constant([""])])
+    packed = reader.pack(ids, length)["input_word_ids"].numpy()[0]
+    return len(packed) - int(packed[-1] == getattr(reader.tokenizer, "sep_id", None))
+
+
+def _network(
+    model: Any, loaded: Pretrained, reader: Any, settings: SentenceSettings, length: int
+) -> Any:
+    """Return the model of tokens to one vector, on one of tokens to vectors."""
+    return sentence_encoder(
+        model,
+        settings.pooling,
+        settings.normalize,
+        settings.layer,
+        loaded.sentence_layers,
+        prompt_tokens(reader, settings, length),
+    )
 
 
 def embedded(
@@ -85,7 +130,7 @@ def embedded(
 
 
 def of_tokens(
-    model: Any, reader: Any, loaded: Pretrained, settings: Pooled
+    model: Any, reader: Any, loaded: Pretrained, settings: SentenceSettings
 ) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors `[N, D]`; it warns of texts that are cut.
 
@@ -94,12 +139,8 @@ def of_tokens(
     """
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     length = min(_length_of(loaded, settings), fixed or math.inf)
-    layer = settings.layer
-    if settings.pooling == "cls" and layer in (-1, len(hidden_states(model)) - 1):
-        first = encoder_at_first(model)
-        model, layer = (model, layer) if first is None else (first, -1)
-    made = sentence_encoder(model, settings.pooling, settings.normalize, layer)
-    call = forward(made, ["sentence_embedding"])
+    made = _network(_at_first(model, settings), loaded, reader, settings, length)
+    call, reader = forward(made, ["sentence_embedding"]), text_reader(reader, settings)
 
     def vectors(texts: list[str], done: Done = None) -> np.ndarray:
         ids, _, _ = reader.read([tf.constant(texts, "string")])
@@ -120,8 +161,18 @@ def of_tokens(
     return vectors
 
 
+def _at_first(model: Any, settings: SentenceSettings) -> Any:
+    """Return a model that computes of the last layer the first token alone, if that is enough."""
+    last = settings.layer in (-1, len(hidden_states(model)) - 1)
+    all_pooled = settings.include_prompt or not settings.prompt
+    first = None
+    if settings.pooling == ("cls",) and last and all_pooled:
+        first = encoder_at_first(model)
+    return model if first is None else first
+
+
 def of_words(
-    states: Callable[[Any], Any], size: int, settings: Pooled, title: str
+    states: Callable[[Any], Any], size: int, settings: SentenceSettings, title: str
 ) -> Callable[..., np.ndarray]:
     """Return a function of strings, split at white space, to vectors `[N, D]`.
 
@@ -132,7 +183,7 @@ def of_words(
     pool = SentencePooling(settings.pooling, settings.normalize, dtype="float32")
 
     def vectors(texts: list[str], done: Done = None) -> np.ndarray:
-        words = tf.strings.split(tf.constant(texts, "string"))  # ragged [N, (T)]
+        words = tf.strings.split(settings.prompt + tf.constant(texts, "string"))  # [N, (T)]
 
         def compute(rows: np.ndarray, width: int) -> np.ndarray:
             batch = tf.gather(words, rows)
@@ -148,7 +199,7 @@ def of_words(
     return vectors
 
 
-def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+def of_word_vectors(loaded: Pretrained, settings: SentenceSettings) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors `[N, D]`: of their words, unseen ones are zeros."""
     if settings.layer not in (-1, 0):
         raise ValueError(f"`layer` {settings.layer}: {loaded.family.title} has one layer, 0 or -1")
@@ -162,14 +213,17 @@ def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[..., np.nd
     return of_words(states, loaded.word_vectors.size, settings, loaded.family.title)
 
 
-def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[Any, int]:
-    """Return the model of tokens to one vector, and the largest length of a text."""
-    pooled = pooled_of(loaded, **settings)
-    made = sentence_encoder(loaded.encoder, pooled.pooling, pooled.normalize, pooled.layer)
-    return made, _length_of(loaded, pooled)
+def network_of_texts(
+    loaded: Pretrained, reader: Any, given: dict[str, Any]
+) -> tuple[Any, Any, int]:
+    """Return the model of tokens to one vector, its reader, and the largest length of a text."""
+    settings = sentence_settings(loaded, **given)
+    length = _length_of(loaded, settings)
+    made = _network(loaded.encoder, loaded, reader, settings, length)
+    return made, text_reader(reader, settings), length
 
 
-def _length_of(loaded: Pretrained, settings: Pooled) -> int:
+def _length_of(loaded: Pretrained, settings: SentenceSettings) -> int:
     """Return how many tokens of a text are read."""
     positions = max_positions(loaded)
     length = settings.max_length or min(_LENGTH, positions or _LENGTH)

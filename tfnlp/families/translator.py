@@ -15,11 +15,12 @@ from keras import Model
 
 from tfnlp import hub
 from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import ParallelText, read_parallel, translation_batches
 from tfnlp.data.corpus.parallel_text import parallel_rows
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import Preparation, tokens_of
-from tfnlp.families.sentences import Pooled, of_tokens
+from tfnlp.families.sentences import of_tokens
 from tfnlp.families.vocabularies import BYTE_PAIRS
 from tfnlp.files import write_lines
 from tfnlp.objectives import Translation
@@ -96,7 +97,9 @@ class Translator(Family):
         """Return the function of strings to translations that the module would be."""
         return hub.Translator(loaded.decoder, loaded.tokenizer)
 
-    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+    def sentences(
+        self, loaded: Pretrained, settings: SentenceSettings
+    ) -> Callable[..., np.ndarray]:
         """Return the function of sentences to one vector each, of the encoder's last layer."""
         inputs = {name: loaded.encoder.input[name] for name in ("input_word_ids", "input_mask")}
         model = Model(inputs, {"sequence_output": loaded.encoder.output["encoder_output"]})

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfnlp import hub
 from tfnlp.checkpoints import Pretrained
+from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import WordCorpus, read_analogies, read_similarities
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import (
@@ -23,7 +24,7 @@ from tfnlp.families.preparation import (
     tokenized_once,
     tokens_of,
 )
-from tfnlp.families.sentences import Pooled, of_word_vectors
+from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.vocabularies import FREQUENT_WORDS
 from tfnlp.layers.hierarchical_softmax import huffman_tree
 from tfnlp.objectives import answer_analogies, rate_pairs
@@ -78,7 +79,9 @@ class WordVectors(Family):
         module = hub.WordVectorsModule(loaded.word_vectors)
         return lambda texts: module(tf.constant(texts))
 
-    def sentences(self, loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
+    def sentences(
+        self, loaded: Pretrained, settings: SentenceSettings
+    ) -> Callable[..., np.ndarray]:
         """Return the function of strings to the mean of their words' vectors, or another pool."""
         return of_word_vectors(loaded, settings)
 

@@ -31,6 +31,7 @@ from tfnlp.hub.saving.keras_module import serving_ids
 from tfnlp.hub.saving.save import save_module
 from tfnlp.models import electra_discriminator
 from tfnlp.settings import formats as settings_of
+from tfnlp.text.task_readers import PromptReader
 
 _LENGTH = 128  # to which pairs pack texts
 
@@ -297,6 +298,11 @@ class Sentences(GraphedModel):
 
     def graph(self, model: Any, settings: Any) -> IdsGraph:
         network, reader, length = self._network(model, settings)
+        if isinstance(reader, PromptReader):
+            raise ValueError(
+                f"{model.path}: a graph of ids has no prompt and does not lower-case; give an "
+                "empty `prompt` and put it before texts yourself, or leave `onnx` and `litert` out"
+            )
         return _graph_of_tokens(model, network, ("sentence_embedding",), reader, length)
 
     def save(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
@@ -304,7 +310,8 @@ class Sentences(GraphedModel):
         return {"module": export_sentences(folder, *arguments, family=model.family.name)}
 
     def _network(self, model: Any, settings: Any) -> tuple[Any, Any, int]:
-        given = {"pooling": settings.pooling, "max_length": _given_length(model, settings)}
+        given = {"pooling": settings.pooling, "prompt": settings.prompt}
+        given["max_length"] = _given_length(model, settings)
         return model.family.sentence_network(model, given)
 
 
@@ -381,7 +388,7 @@ class Search(OneModule):
         return ""
 
     def module(self, model: Any, settings: Any) -> SearchModule:
-        network = model.family.sentence_network(model.model, model.settings["embed"])
+        network = model.family.sentence_network(model.model, model.embedding(settings.prompt))
         texts = list(model.texts())
         return SearchModule(*network, model.vectors, texts, min(settings.top, len(texts)))
 

@@ -10,7 +10,7 @@ from tfnlp.checkpoints.encoders import save_encoder
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.sentence_transformers import (
     MODULES,
-    read_sentence_settings,
+    read_sentences,
     transformer_folder,
 )
 from tfnlp.formats.format import Format, Place
@@ -32,10 +32,11 @@ class SentenceTransformers(Format):
         return "" if has else "has no vocabulary, which sentence-transformers needs"
 
     def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
-        how = model.family.sentence_settings(model)
+        how, layers = model.family.sentence_settings(model), model.sentence_layers
         save_encoder(
-            model.family.files, model.encoder, folder, model.tokenizer, settings.overwrite, how
-        )
+            model.family.files, model.encoder, folder, model.tokenizer, settings.overwrite, how,
+            layers,
+        )  # fmt: skip
         return {"checkpoint": folder}
 
     def recognises(self, place: Place) -> bool:
@@ -44,8 +45,10 @@ class SentenceTransformers(Format):
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
         loaded = _HUGGINGFACE.read(_encoder(place), dtype)
-        stated = loaded.lowercase, loaded.config["max_positions"]
-        loaded.sentences = read_sentence_settings(place.path, *stated)
+        size, positions = (loaded.config[name] for name in ("hidden_size", "max_positions"))
+        loaded.sentences, loaded.sentence_layers = read_sentences(
+            place.path, size, positions, loaded.lowercase
+        )
         return loaded
 
 

@@ -1,5 +1,6 @@
 """One vector of a sentence from those of its tokens."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,8 +8,8 @@ from keras import ops
 
 from tfnlp.layers.base import MaskEnds
 from tfnlp.layers.types import Shape, Tensor
+from tfnlp.settings.use import POOLINGS
 
-POOLINGS = ("mean", "cls", "max", "last")
 _SMALLEST_NORM = 1e-12
 
 
@@ -16,35 +17,48 @@ _SMALLEST_NORM = 1e-12
 class SentencePooling(MaskEnds):
     """The vector e of a sentence whose token t has the vector h_t.
 
-    With R, the real positions of a row:
+    Token t is the n_t-th real one of its row. With R, the real tokens with `n_t > skip`:
 
-        mean  sum_{t in R} h_t / |R|        max   max_{t in R} h_t, of each feature
-        cls   h at the first of R           last  h at the last of R
+        mean           sum_{t in R} h_t / |R|
+        mean_sqrt_len  sum_{t in R} h_t / sqrt(|R|)
+        weightedmean   sum_{t in R} n_t h_t / sum_{t in R} n_t
+        max            max_{t in R} h_t, of each feature
+        cls, last      h at the first of R, at the last
 
-    and zeros for a row without real positions; with `normalize` then `e / max(|e|, 1e-12)`. The
-    mean of a BERT's tokens and its `[CLS]` are compared by Reimers and Gurevych 2019
-    (Sentence-BERT, section 3).
+    and zeros where R is empty; of several poolings one vector after the other. With `normalize`
+    then `e / max(|e|, 1e-12)`. The mean of a BERT's tokens and its `[CLS]` are compared by Reimers
+    and Gurevych 2019 (Sentence-BERT, section 3); `weightedmean` is of Muennighoff 2022 (SGPT,
+    section 4.1).
 
     Args:
-        pooling: "mean", "cls", "max" or "last".
+        pooling: one of these names, or P of them.
         normalize: divide by the Euclidean norm, so that a product of two vectors is their cosine.
+        skip: real tokens at the start of a row that are left out, those of a prompt.
 
     Call:
         inputs: `[B, T, D]`.
         mask: bool `[B, T]`, True for real tokens, or None.
 
     Returns:
-        float32 `[B, D]`, whatever the compute dtype.
+        float32 `[B, P*D]`, whatever the compute dtype.
 
     Raises:
         ValueError: for another `pooling`, or inputs of another rank.
     """
 
-    def __init__(self, pooling: str = "mean", normalize: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        pooling: str | Sequence[str] = "mean",
+        normalize: bool = False,
+        skip: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        if pooling not in POOLINGS:
+        self._names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
+        if not self._names or not set(self._names) <= set(POOLINGS):
             raise ValueError(f"pooling={pooling!r} must be one of {', '.join(POOLINGS)}")
-        self.pooling, self.normalize = pooling, normalize
+        self.pooling = pooling if isinstance(pooling, str) else self._names
+        self.normalize, self.skip = normalize, skip
 
     def build(self, input_shape: Shape) -> None:
         if len(input_shape) != 3:
@@ -52,28 +66,33 @@ class SentencePooling(MaskEnds):
 
     def call(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         x = ops.cast(inputs, "float32")
-        time = x.shape[1] or ops.shape(x)[1]
         if mask is None:
             real = ops.ones_like(x[:, :, :1], dtype="bool")
         else:
             real = ops.cast(mask, "bool")[:, :, None]  # [B, T, 1]
-        if self.pooling == "mean":
-            weights = ops.cast(real, "float32")
-            pooled = ops.sum(x * weights, 1) / ops.maximum(ops.sum(weights, 1), 1.0)
-        elif self.pooling == "max":
-            pooled = ops.max(ops.where(real, x, -3e38), 1)
-        else:
-            places = ops.arange(time, dtype="int32")[None, :, None]  # [1, T, 1]
-            if self.pooling == "cls":
-                place = ops.min(ops.where(real, places, time - 1), 1, keepdims=True)
-            else:
-                place = ops.max(ops.where(real, places, 0), 1, keepdims=True)
-            pooled = ops.sum(ops.where(places == place, x, 0.0), 1)  # [B, D]
-        pooled = ops.where(ops.any(real, 1), pooled, 0.0)
+        number = ops.cumsum(ops.cast(real, "int32"), 1)  # [B, T, 1], n_t at real tokens
+        kept = ops.logical_and(real, number > self.skip)
+        pooled = ops.concatenate([self._pooled(x, kept, number, n) for n in self._names], -1)
+        pooled = ops.where(ops.any(kept, 1), pooled, 0.0)
         if self.normalize:
             squares = ops.sum(ops.square(pooled), -1, keepdims=True)
             pooled = pooled * ops.rsqrt(ops.maximum(squares, _SMALLEST_NORM**2))
         return pooled
 
+    def _pooled(self, x: Tensor, kept: Tensor, number: Tensor, pooling: str) -> Tensor:
+        """Return `[B, D]` of `[B, T, D]`, by one pooling."""
+        if pooling == "max":
+            return ops.max(ops.where(kept, x, -3e38), 1)
+        if pooling in ("cls", "last"):
+            place = self.skip + 1 if pooling == "cls" else ops.max(number, 1, keepdims=True)
+            kept = ops.logical_and(kept, number == place)
+            return ops.sum(ops.where(kept, x, 0.0), 1)
+        weights = ops.cast(kept, "float32")
+        if pooling == "weightedmean":
+            weights = weights * ops.cast(number, "float32")
+        whole = ops.maximum(ops.sum(weights, 1), 1.0)  # [B, 1]
+        return ops.sum(x * weights, 1) / (ops.sqrt(whole) if pooling == "mean_sqrt_len" else whole)
+
     def compute_output_spec(self, inputs: Tensor, mask: Tensor | None = None) -> keras.KerasTensor:
-        return keras.KerasTensor((inputs.shape[0], inputs.shape[2]), dtype="float32")
+        shape = (inputs.shape[0], len(self._names) * inputs.shape[2])
+        return keras.KerasTensor(shape, dtype="float32")

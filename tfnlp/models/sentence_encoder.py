@@ -1,5 +1,7 @@
 """An encoder with one vector for each sentence, and the networks that train it."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -9,9 +11,11 @@ from tfnlp.models.task_heads import fold, unfold
 
 def sentence_encoder(
     encoder: keras.Model,
-    pooling: str = "mean",
+    pooling: str | Sequence[str] = "mean",
     normalize: bool = True,
     layer: int = -1,
+    after: Sequence[keras.layers.Layer] = (),
+    skip: int = 0,
     name: str = "sentence_encoder",
 ) -> keras.Model:
     """Return a model of sentences to vectors, on an encoder whose weights it shares.
@@ -22,14 +26,15 @@ def sentence_encoder(
     Args:
         encoder: from `tfnlp.models.bert`, `gpt` or another with `input_mask` and
             `sequence_output`.
-        pooling, normalize: see `tfnlp.layers.SentencePooling`.
+        pooling, normalize, skip: see `tfnlp.layers.SentencePooling`.
         layer: whose outputs are pooled: 0 the embeddings, L or -1 the last layer, with the norm
             that follows it.
+        after: layers `[B, D]` to `[B, E]` between pooling and normalization, such as a `Dense`.
         name: of the model.
 
     Inputs: those of the encoder, dict of int32 `[B, T]`.
 
-    Outputs: dict of `sentence_embedding`, float32 `[B, D]`.
+    Outputs: dict of `sentence_embedding`, float32 `[B, D]`, or as wide as `after` makes it.
 
     Raises:
         ValueError: for another `pooling`, or a layer that the encoder does not have.
@@ -41,8 +46,13 @@ def sentence_encoder(
             f"{encoder.name}"
         )
     real = ops.not_equal(encoder.input["input_mask"], 0)  # [B, T]
-    pool = SentencePooling(pooling, normalize, dtype="float32", name="sentence_pooling")
+    at_once = normalize and not after
+    pool = SentencePooling(pooling, at_once, skip, dtype="float32", name="sentence_pooling")
     pooled = pool(states[layer], mask=real)
+    for following in after:
+        pooled = following(pooled)
+    if normalize and after:
+        pooled = keras.layers.UnitNormalization(dtype="float32", name="sentence_norm")(pooled)
     return keras.Model(encoder.input, {"sentence_embedding": pooled}, name=name)
 
 
@@ -60,7 +70,9 @@ def siamese(
     encoder: keras.Model,
     texts: int = 2,
     num_classes: int | None = None,
-    pooling: str = "mean",
+    pooling: str | Sequence[str] = "mean",
+    after: Sequence[keras.layers.Layer] = (),
+    skip: int = 0,
     name: str = "siamese",
 ) -> keras.Model:
     """Return a model of S texts to their vectors, with one encoder whose weights it shares.
@@ -73,7 +85,7 @@ def siamese(
             a pooler's, are not part of the model.
         texts: S, two or more.
         num_classes: K, of the relation of two texts; None: vectors alone.
-        pooling: see `tfnlp.layers.SentencePooling`.
+        pooling, after, skip: see `sentence_encoder`.
         name: of the model.
 
     Inputs: those of the encoder, dict of int32 `[B, S, T]`.
@@ -82,7 +94,7 @@ def siamese(
     float32 `[B, K]`.
     """
     inputs = {key: keras.Input((texts, None), dtype="int32", name=key) for key in encoder.input}
-    read = sentence_encoder(encoder, pooling, normalize=False)
+    read = sentence_encoder(encoder, pooling, normalize=False, after=after, skip=skip)
     found = read({key: fold(x, texts) for key, x in inputs.items()})  # [S*B, T] to [S*B, D]
     vectors = unfold(found["sentence_embedding"], texts)  # [B, S, D]
     outputs = {"sentence_embeddings": vectors}

@@ -108,6 +108,7 @@ def _settings(config: EmbedSettings) -> dict[str, Any]:
     indexed = kind_of(config.output) == ""
     return {
         "pooling": config.pooling,
+        "prompt": config.prompt,
         "layer": config.layer,
         "max_length": config.max_length,
         "normalize": True if indexed else False if config.raw else None,

@@ -30,7 +30,7 @@ INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
 )  # fmt: skip
 _SETTINGS = {  # of the vectors, and their types
     "pooling": (str, type(None)), "normalize": (bool, type(None)), "layer": (int,),
-    "max_length": (int, type(None)),
+    "max_length": (int, type(None)), "prompt": (str, type(None)),
 }  # fmt: skip
 _AGAIN = "embed the texts again"
 _BLOCK = 65_536  # vectors that are compared with queries at a time
@@ -88,13 +88,16 @@ class Index:
         """The model of the queries' vectors."""
         return load_pretrained(self._model or self.settings["model"])
 
-    def search(self, queries: Any, top: int = 5, exact: bool | None = None) -> list:
+    def search(
+        self, queries: Any, top: int = 5, exact: bool | None = None, prompt: str | None = None
+    ) -> list:
         """Return the texts whose vectors have the largest products with those of queries.
 
         Args:
             queries: A string, or several as in `Pretrained.embed`.
             top: Texts for each.
             exact: Compare all vectors; False: search the graph; None: the graph if there is one.
+            prompt: Of the queries, see `Pretrained.embed`; None: that of the texts.
 
         Returns:
             of one query a list of dicts, the best first: `text`, `score` (a cosine) and `row`, its
@@ -110,7 +113,7 @@ class Index:
         graph = self.settings.get("approximate", False)
         if exact is False and not graph:
             raise ValueError(f"{self.path} has no graph; embed the texts with `approximate`")
-        vectors = self.model.family.embedded(self.model, several, self.settings["embed"])
+        vectors = self.model.family.embedded(self.model, several, self.embedding(prompt))
         if vectors.shape[1] != self._vectors.shape[1]:
             raise ValueError(
                 f"the model's vectors have {vectors.shape[1]} numbers, those of {self.path} "
@@ -153,7 +156,7 @@ class Index:
             directory: The folder to write.
             top: Texts for each query; None: 5.
             overwrite: Replace an earlier export.
-            settings: None: an index has no others.
+            settings: `prompt` of the queries.
 
         Returns:
             `{"module": path}`.
@@ -169,6 +172,11 @@ class Index:
     def family(self) -> Any:
         """Family of the model."""
         return self.model.family
+
+    def embedding(self, prompt: str | None = None) -> dict[str, Any]:
+        """Return the settings of the vectors of queries, see `Pretrained.embed`."""
+        stated = self.settings["embed"]
+        return stated if prompt is None else {**stated, "prompt": prompt}
 
     @property
     def vectors(self) -> np.ndarray:

@@ -21,11 +21,16 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp import __version__, tasks
-from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.checkpoints.sentence_transformers import sentence_layers
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
-from tfnlp.families.sentences import pooled_of, vectors_of_texts
+from tfnlp.families.sentences import (
+    prompt_tokens,
+    sentence_settings,
+    text_reader,
+    vectors_of_texts,
+)
 from tfnlp.families.sizes import width
 from tfnlp.families.vocabularies import MARKS, PIECES
 from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
@@ -82,12 +87,19 @@ class SentenceTrainingRuns:
         self.backbone = load_backbone(config.model, output)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, None)
-        pooled = pooled_of(self.backbone, config.pooling)
-        stated = self.backbone.sentences
-        length = max_length_of(config, self.backbone, stated and stated.max_length)
+        settings = sentence_settings(self.backbone, config.pooling, normalize=True)
         self.sentences = sentence_runs.SentenceRun(
-            pooled.pooling, length, len(self.lesson.rows[0]), len(self.lesson.classes)
+            **{
+                **vars(settings),
+                "max_length": max_length_of(config, self.backbone, settings.max_length),
+                "refused": "",
+            },
+            texts=len(self.lesson.rows[0]),
+            classes=len(self.lesson.classes),
         )
+        reader = self.backbone.family.sentence_reader(self.backbone)
+        self.reader = text_reader(reader, settings)
+        self.skip = prompt_tokens(reader, settings, self.sentences.max_length)
         sizes = {
             "texts": self.sentences.texts,
             "max_length": self.sentences.max_length,
@@ -129,7 +141,10 @@ class SentenceTrainingRuns:
                 self.backbone, settings["dropout"], config.dtype_policy()
             )
             self.adaptation.apply(encoder)
-            network = sentence_runs.siamese_of(encoder, self.sentences)
+            layers = sentence_layers(self.sentences, width(self.backbone))
+            for layer, before in zip(layers, self.backbone.sentence_layers, strict=True):
+                layer.set_weights(before.get_weights())
+            network = sentence_runs.siamese_of(encoder, self.sentences, layers, self.skip)
             task = tasks.SentenceTraining(
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
             )
@@ -142,7 +157,8 @@ class SentenceTrainingRuns:
             say_read(Embed, shown_source(config.train), self.train, self.dev)
         self.backbone.family.keep_vocabulary(self.backbone.tokenizer, folder)
         record_files(folder, [*PIECES, MARKS])
-        return self._fit(folder, task, self._pretrained(encoder, arguments), settings, seed)
+        trained = self._pretrained(encoder, arguments, layers)
+        return self._fit(folder, task, trained, settings, seed)
 
     def _fit(
         self, folder: str, task: Any, trained: Any, settings: dict[str, Any], seed: int
@@ -184,7 +200,7 @@ class SentenceTrainingRuns:
             self.adaptation.apply(encoder)
             encoder.set_weights(trained.encoder.get_weights())
             self.adaptation.finish(encoder)
-            trained = self._pretrained(encoder, arguments)
+            trained = self._pretrained(encoder, arguments, trained.sentence_layers)
         if can_draw("curve.png"):
             plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, trained, before, steps, advice)
@@ -208,8 +224,8 @@ class SentenceTrainingRuns:
         return settings
 
     def _batches(self, settings: dict[str, Any], seed: int) -> Any:
-        lesson, reader = self.lesson, self.backbone.family.sentence_reader(self.backbone)
-        columns, text_ids, cut = encode_texts(reader, lesson.rows, self.sentences.max_length)
+        lesson = self.lesson
+        columns, text_ids, cut = encode_texts(self.reader, lesson.rows, self.sentences.max_length)
         if cut:
             limit = f"max_length {self.sentences.max_length}"
             say(shown_source(self.config.train), f"{cut:,} texts are longer than {limit}: cut")
@@ -250,21 +266,21 @@ class SentenceTrainingRuns:
             "model": self.backbone.family.name,
             "arguments": arguments,
             "text": None if lowercase is None else {"lowercase": lowercase},
-            sentence_runs.SECTION: dataclasses.asdict(self.sentences),
+            sentence_runs.SECTION: self.sentences.section(),
             SECTION: self.adaptation.config() if self.adaptation else None,
             "columns": {"text": config.text_columns, "label": config.label},
             **training_sections(self, settings, seed),
         }
         return {name: part for name, part in found.items() if part is not None}
 
-    def _pretrained(self, encoder: Any, arguments: dict[str, Any]) -> Any:
-        made = self.sentences
+    def _pretrained(self, encoder: Any, arguments: dict[str, Any], layers: Sequence[Any]) -> Any:
         return dataclasses.replace(
             self.backbone,
             encoder=encoder,
             pretrainer=None,
             config=arguments,
-            sentences=SentenceSettings(made.pooling, True, made.max_length),
+            sentences=self.sentences.settings,
+            sentence_layers=layers,
             sentence_functions={},
         )
 
@@ -281,7 +297,8 @@ class SentenceTrainingRuns:
     def _scores_before(self) -> dict[str, float]:
         """Return the measures of the model before the training; computed once."""
         if self._before is None:
-            model = self._pretrained(self.backbone.encoder, self.backbone.config)
+            backbone = self.backbone
+            model = self._pretrained(backbone.encoder, backbone.config, backbone.sentence_layers)
             self._before = self._vectors(model)
         return self._scores(self._before)
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.use import ColumnSettings
+from tfnlp.settings.use import POOLINGS, ColumnSettings
 
 OBJECTIVES = ("ranking", "cosine", "softmax", "simcse")
 
@@ -38,7 +38,7 @@ class EmbedTaskSettings(ColumnSettings, FinetuneSettings):
     )  # fmt: skip
     pooling: str | None = option(
         None, "of the vectors of tokens (default: the model's, else mean)",
-        choices=("mean", "cls", "max", "last"), group="model",
+        choices=POOLINGS, group="model",
     )  # fmt: skip
     temperature: float = option(
         0.05, "ranking: cosines are divided by it", above=0, group="optimisation"

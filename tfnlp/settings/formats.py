@@ -4,7 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from tfnlp.settings.options import Settings, option
-from tfnlp.settings.use import ModelSettings
+from tfnlp.settings.use import POOLINGS, ModelSettings
 
 _NETWORKS = "modules of encoders, GPTs and fine-tuned models"  # a heading of `--help`
 
@@ -92,7 +92,11 @@ class SentencesModuleSettings(GPTPairSettings):
     )
     pooling: str | None = option(
         None, "with --sentences: of the vectors of tokens (default: the model's, else mean)",
-        choices=("mean", "cls", "max", "last"),
+        choices=POOLINGS,
+    )  # fmt: skip
+    prompt: str | None = option(
+        None, "with --sentences or of an index: what precedes each text, see `tfnlp embed` "
+        "(default: the model's, or the index's)",
     )  # fmt: skip
 
 
@@ -161,6 +165,10 @@ class SearchModuleSettings(FormatSettings):
     title: ClassVar[str] = "the module of an index"
 
     top: int = option(5, "texts for each query", at_least=1)
+    prompt: str | None = option(
+        None, "with --sentences or of an index: what precedes each text, see `tfnlp embed` "
+        "(default: the model's, or the index's)",
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(kw_only=True)

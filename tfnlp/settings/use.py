@@ -11,6 +11,7 @@ MODEL_HELP = (
     "`tfnlp export` wrote, or a published name: hf://org/name[@revision], "
     "kaggle://owner/model/framework/variation[/version]"
 )
+POOLINGS = ("mean", "cls", "max", "last", "mean_sqrt_len", "weightedmean")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -132,8 +133,11 @@ class EmbedSettings(ModelSettings):
         "text, sentence or document)", metavar="COLUMN",
     )  # fmt: skip
     pooling: str | None = option(
-        None, "of the vectors of tokens (default: the model's, else mean)",
-        choices=("mean", "cls", "max", "last"),
+        None, "of the vectors of tokens (default: the model's, else mean)", choices=POOLINGS
+    )
+    prompt: str | None = option(
+        None, "what precedes each text: the name of a prompt of the model's, such as query, or a "
+        "text, with a space or a colon in it (default: the model's)",
     )  # fmt: skip
     raw: bool = option(
         False, "do not divide vectors by their norm (default: as the model's folder says, else "
@@ -165,6 +169,9 @@ class SearchSettings(Settings):
     model: Any = option(None, "in place of the index's model, if that is elsewhere", metavar="DIR")
     text: list[str] = option(
         [], "a text to look for (default: a line of standard input each)", positional=True
+    )
+    prompt: str | None = option(
+        None, "of the texts to look for, see `tfnlp embed` (default: that of the index)"
     )
     top: int = option(5, "texts for each", at_least=1)
     exact: bool = option(False, "compare all vectors, also of an index with a graph")

@@ -154,6 +154,36 @@ class SourceReader(GPTReader):
         return tf.concat([ids, tf.fill([ids.nrows(), 1], self.tokenizer.end_id)], 1)
 
 
+class PromptReader(Reader):
+    """Reader of texts after a prompt, as sentence-transformers has them.
+
+    Args:
+        reader: of tokens.
+        prompt: what precedes each text.
+        lowercase: lower-case prompt and text, each character by itself.
+    """
+
+    def __init__(self, reader: Reader, prompt: str, lowercase: bool = False) -> None:
+        super().__init__()
+        self._reader, self._prompt, self._lowercase = reader, prompt, lowercase
+
+    def read(
+        self,
+        texts: Sequence[tf.Tensor],
+        words: tf.RaggedTensor | None = None,
+        spaced: tf.RaggedTensor | None = None,
+    ) -> ReadTexts:
+        texts = [self._prompt + text for text in texts]
+        if self._lowercase:
+            # Alone a sigma has no final form; ASCII first, see `tfnlp.text.gpt_words`.
+            texts = [tf.strings.lower(tf.strings.regex_replace(text, "Σ", "σ")) for text in texts]
+            texts = [tf.strings.lower(text, encoding="utf-8") for text in texts]
+        return self._reader.read(texts, words, spaced)
+
+    def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
+        return self._reader.pack(segments, max_length)
+
+
 class WordReader(Reader):
     """Reader for ELMo.
 
