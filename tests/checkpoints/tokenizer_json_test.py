@@ -74,7 +74,7 @@ def test_bytes_give_the_ids_of_the_library(tmp_path):
     ends = dict(cls_id=0, pad_id=1, sep_id=2, unk_id=3, mask_id=len(tokens) + 3)
     around = ["<s>", "<pad>", "</s>", "<unk>", *tokens[:-1], "<mask>"]
     files = sentence_byte_pairs(GPT2Tokenizer, "RobertaTokenizer")
-    written = types.SimpleNamespace(vocabulary=around, merges=merges, **ends)
+    written = types.SimpleNamespace(vocabulary=around, merges=merges, marks=(), **ends)
     files.write(str(tmp_path), written, 512)
     for name in ("vocab.json", "merges.txt"):
         (tmp_path / name).unlink()

@@ -26,4 +26,9 @@ def test_the_predicate_is_read(tmp_path):
     given = (row["words"], row["predicate"]), (" ".join(row["words"]), str(row["predicate"]))
     one, other = (loaded.predict([example])[0] for example in given)
     assert len(one["tags"]) == len(row["words"])
+    assert other.pop("words") == row["words"]
+    places = [" ".join(row["words"])[a:b] for a, b, _ in other.pop("spans")]
+    assert " ".join(places) == " ".join(
+        word for word, tag in zip(row["words"], one["tags"], strict=True) if tag != "O"
+    )
     assert_alike(one, other)
