@@ -26,4 +26,5 @@ def test_the_predicate_is_read(tmp_path):
     given = (row["words"], row["predicate"]), (" ".join(row["words"]), str(row["predicate"]))
     one, other = (loaded.predict([example])[0] for example in given)
     assert len(one["tags"]) == len(row["words"])
+    assert other.pop("words") == row["words"] and other.pop("spans")  # of a text
     assert_alike(one, other)
