@@ -13,8 +13,14 @@ from tests.checkpoints.checkpoints import (
     huggingface_arrays,
 )
 from tests.support import golden
-from tfnlp.checkpoints import google_tensors, huggingface_tensors, load_bert, save_huggingface
-from tfnlp.models import bert, bert_pretrainer
+from tfnlp.checkpoints import (
+    google_tensors,
+    huggingface_tensors,
+    load_bert,
+    save_gpt,
+    save_huggingface,
+)
+from tfnlp.models import bert, bert_pretrainer, gpt, gpt_pretrainer
 
 TINY = dict(
     vocab_size=11, num_layers=2, hidden_size=8, num_heads=2, intermediate_size=24, max_positions=7
@@ -96,6 +102,7 @@ def test_refusals(tmp_path):
     full = load_bert(golden(GENERATED)).encoder
     with pytest.raises(ValueError, match="lowercase=None"):
         save_huggingface(full, tmp_path / "out", VOCAB)
+    openai = gpt(vocab_size=9, hidden_size=8, num_layers=1, num_heads=1, activation="tanh")
     with pytest.raises(ValueError, match="activation='tanh' has no name"):
-        save_huggingface(bert(**TINY, activation="tanh"), tmp_path / "out")
+        save_gpt(tmp_path / "out", gpt_pretrainer(openai))
     assert not list(tmp_path.iterdir())
