@@ -39,7 +39,7 @@ from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
 from tfnlp.models.task_heads import HEADS
-from tfnlp.text import gpt_tokenizer
+from tfnlp.text import PipelineTokenizer, gpt_tokenizer
 from tfnlp.text.task_readers import GPTReader
 
 ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
@@ -143,6 +143,8 @@ def _with_ends(found: FineTuned, ends: tuple[int, int, int], path: pathlib.Path)
 
 def _first_tokens(make: Any, size: int) -> Any:
     whole = make()
+    if isinstance(whole, PipelineTokenizer):
+        return whole.of_first(size)
     return gpt_tokenizer((whole.vocabulary[:size], whole.merges))
 
 
