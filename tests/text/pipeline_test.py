@@ -16,7 +16,8 @@ from tfnlp.text import PipelineTokenizer
 from tfnlp.text.pipeline import NotExact
 from tfnlp.text.pipeline.pipeline import Pipeline
 
-QUICK = ("bert", "roberta with tokens", "xlm-r of transformers 5", "llama, first")
+SAMPLE = ["bert", "roberta with tokens"]
+SLOW = ["xlm-r of transformers 5", "llama, first"]
 
 
 def differences(contents, strings, as_text=False):
@@ -34,7 +35,9 @@ def differences(contents, strings, as_text=False):
     return found
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name", [*SAMPLE, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
 def test_ids_are_those_of_the_library(name):
     assert differences(FILES[name](), texts(120, 300)) == []
 
