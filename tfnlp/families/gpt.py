@@ -71,6 +71,7 @@ class GPT(LanguageModel, Tunable, Planned):
     files = GPT_FILES
     row = ("seq_length", "num_layers", "hidden_size")
     encoder, pretrainer = staticmethod(models.gpt), staticmethod(models.gpt_pretrainer)
+    unrecorded_heads = frozenset({"tied"})  # runs have no table of the output alone
     evaluation = GPTEvaluation
     predicts = "gpt"
     learning_rates = (5e-4, 6.25e-5)
