@@ -235,7 +235,7 @@ class _Unigram:
         """
         count, kinds = tf.size(starts, tf.int64), tf.size(self._lengths, tf.int64)
         length = ends - starts
-        order = tf.argsort(-length, stable=True)
+        order = tf.cast(tf.argsort(-length, stable=True), tf.int64)
         every = tf.range(count)
         rank = tf.scatter_nd(order[:, None], every, count[None])  # [W]
         length = tf.gather(length, order)
