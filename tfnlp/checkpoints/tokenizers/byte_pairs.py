@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -63,16 +64,14 @@ def find_byte_pairs(
             return refused(f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}")
         pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
         raise FileNotFoundError(f"vocab {given} holds no vocabulary; looked for {pairs}, or {NAME}")
-    if path.is_dir() or _of_words(path):
-        return FoundTokenizer(functools.partial(_tokenizer, make, path, vocab_size), str(path))
-    return FoundTokenizer(functools.partial(_pipeline, path, vocab_size, needs), str(path))
+    return FoundTokenizer(functools.partial(_made, make, path, vocab_size, needs), str(path))
 
 
-def _pipeline(path: pathlib.Path, vocab_size: int, needs: Sequence[str]) -> PipelineTokenizer:
-    return find_pipeline(path, vocab_size, needs).make()
-
-
-def _tokenizer(make: Callable[..., Any], path: pathlib.Path, vocab_size: int) -> Any:
+def _made(
+    make: Callable[..., Any], path: pathlib.Path, vocab_size: int, needs: Sequence[str]
+) -> Any:
+    if not path.is_dir() and not _of_words(path):
+        return find_pipeline(path, vocab_size, needs).make()
     tokens, merges = read_bpe(path) if path.is_dir() else _read_words(path)
     check_size(f"in {path}", len(tokens), vocab_size)
     return make((tokens, merges))
@@ -93,10 +92,11 @@ def _read_words(path: pathlib.Path) -> tuple[Tokens, Merges]:
 
 def _is_usual(path: pathlib.Path) -> bool:
     """Return whether there is no `tokenizer.json`, or one for which GPT-2's own code stands."""
-    if not path.is_file() or _of_words(path):
+    if not path.is_file():
         return True
     try:
-        read_tokenizer_json(path).check_bytes()
+        if not _of_words(path):
+            read_tokenizer_json(path).check_bytes()
     except ValueError:
         return False
     return True
@@ -122,7 +122,7 @@ def write_task_tokens(
     `first` is the id of the first of them, `padding` that of padding where there are none.
     """
     if isinstance(tokenizer, PipelineTokenizer):
-        return _write_task_pipeline(folder, tokenizer, first, ends, max_length)
+        return _write_task_pipeline(folder, tokenizer, first, ends, max_length, padding)
     tokens = list(tokenizer.vocabulary)
     if None in tokens:
         raise ValueError("the vocabulary is a part of one, which tokenizer.json can't hold")
@@ -148,8 +148,15 @@ def _write_task_pipeline(
     first: int,
     ends: tuple[str, str, str] | None,
     max_length: int,
+    padding: int | None,
 ) -> None:
-    """Write a `tokenizer.json` again, with the tokens `ends` put around texts."""
+    """Write a `tokenizer.json` again, with the tokens `ends` put around texts, or with padding."""
+    if padding is not None:
+        contents, size = json.loads(tokenizer.contents), tokenizer.vocab_size
+        unused = {f"<|unused {i}|>": i for i in range(size, padding + 1)}
+        contents["model"]["vocab"].update(unused)
+        token = [*tokenizer.vocabulary, *unused][padding]
+        tokenizer = PipelineTokenizer(contents, tokenizer.config | {"pad_token": token})
     if ends is not None:
         made = Tokenizer.from_str(tokenizer.contents)
         if {*ends} & {*tokenizer.vocabulary}:
