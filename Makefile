@@ -4,6 +4,7 @@
 # make test       the quick tests, which a change must pass, in two processes
 # make test-slow  end to end: every family from text to modules, several processes
 # make test-long  what takes longer: kills, fuzzing, notebooks, the TPU's compiler, the site
+# make peers      torch, transformers, sentence-transformers and peft in .venv-peers, for fuzzing against them
 # make browser    Chromium, with which a test presses the playground's buttons (Debian, as root)
 # make lint       errors, docstrings, annotations and format, by ruff
 # make dist       a wheel in dist/, tried in an empty environment
@@ -18,7 +19,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo demo-gpt test test-slow test-long browser dist docs bench lint clean
+.PHONY: demo demo-elmo demo-gpt test test-slow test-long peers browser dist docs bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -45,6 +46,11 @@ test-slow: $(VENV)/installed
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m long --timeout 1800
 
+peers:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
+	  transformers==5.24.0 sentence-transformers==6.2.0 peft==0.21.2
+
 browser:
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
 
@@ -66,4 +72,4 @@ bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks.pipeline
 
 clean:
-	rm -rf $(VENV) $(DEMO) build dist site *.egg-info .pytest_cache
+	rm -rf $(VENV) .venv-peers $(DEMO) build dist site *.egg-info .pytest_cache

@@ -7,13 +7,14 @@ import pytest
 from safetensors.numpy import save_file
 
 import tfnlp
-from tests.checkpoints.checkpoints import copied
+from tests.checkpoints.checkpoints import GENERATED, copied
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tests.runs.lora_test import DEV, LORA, ROWS
 from tests.support import golden
 from tfnlp.checkpoints import peft
+from tfnlp.checkpoints.bert import BERT_FILES
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 
 PEFT = golden("peft")
@@ -78,13 +79,89 @@ def test_what_is_written_is_read_again(tmp_path):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("task, name", [
+    ("classify", "distilbert_huggingface"),  # with its masked LM
+    ("classify", "electra_huggingface/discriminator"),
+    ("tag", "huggingface_heads/bert_classify"),  # a head of the same name
+])  # fmt: skip
+def test_our_adapters_of_a_model_with_another_head_are_read_again(task, name, tmp_path):
+    base = copied(golden(name), tmp_path / "base")
+    for file in golden(GENERATED).glob("vocab.txt"):
+        (base / file.name).write_text(file.read_text())
+    rows = ROWS if task == "classify" else [(t.split(), [y] * len(t.split())) for t, y in ROWS]
+    train = dict(dev=rows[:8], epochs=1, **LORA)
+    run = tfnlp.finetune(task, str(base), rows, output=tmp_path / "run", **train)
+    run.export(tmp_path / "adapters", format="peft", base=str(base))
+    loaded = tfnlp.load(tmp_path / "adapters")
+    assert loaded.labels == run.labels
+    for one, other in zip(
+        loaded.task_model.model.weights, run.task_model.model.weights, strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
 def merged(tmp_path, **changes):
     """The tensors that the adapters of a task make, with another configuration."""
     stated = dict(file="adapter_config.json", **changes)
     folder = copied(PEFT / "bert_classify", tmp_path / "adapters", **stated)
     (tmp_path / "merged").mkdir()
-    peft.write_merged(folder, golden("bert_xsmall_dummy_pt"), str(tmp_path / "merged"))
+    base, files = golden("bert_xsmall_dummy_pt"), BERT_FILES
+    peft.write_merged(folder, base, str(tmp_path / "merged"), files)
     return open_tensors(tmp_path / "merged" / "model.safetensors")
+
+
+def adapters_of(tmp_path, architecture, change=lambda name: name, **more):
+    """The golden adapters of three classes, of a base that has another class and head."""
+    held = open_tensors(golden("bert_xsmall_dummy_pt") / "pytorch_model.bin")
+    tensors = {change(f"bert.{name}"): held[name] for name in held if held.dtypes[name] != "int64"}
+    base = copied(golden("bert_xsmall_dummy_pt"), tmp_path / "base", architectures=[architecture])
+    (base / "pytorch_model.bin").unlink()
+    (base / "weights.npz").unlink()
+    tensors = {name: x for name, x in tensors.items() if name is not None}
+    save_file({**tensors, **more}, base / "model.safetensors")
+    stated = dict(file="adapter_config.json", base_model_name_or_path=str(base))
+    return copied(PEFT / "bert_classify", tmp_path / "adapters", **stated)
+
+
+@pytest.mark.parametrize("architecture, head", [
+    ("BertForQuestionAnswering", {"qa_outputs.weight": (2, 20), "qa_outputs.bias": (2,)}),
+    ("BertForSequenceClassification", {"classifier.weight": (7, 20), "classifier.bias": (7,)}),
+    ("BertForTokenClassification", {"classifier.weight": (7, 20), "classifier.bias": (7,)}),
+])  # fmt: skip
+def test_the_head_of_the_base_does_not_answer_for_that_of_the_task(tmp_path, architecture, head):
+    """`qa_outputs.weight` and `classifier.weight` are one after their first dots."""
+    head = {name: np.ones(shape, "float32") for name, shape in head.items()}
+    run = tfnlp.load(adapters_of(tmp_path, architecture, **head))
+    inputs, expected = inputs_of("bert_classify", run.task_model.model)
+    found = run.task_model.model(inputs)["class_logits"]
+    np.testing.assert_allclose(found, expected["logits"], atol=1e-5)
+    assert len(run.labels) == 3
+
+
+def test_a_pooler_that_nobody_has_is_missed(tmp_path):
+    def change(name):
+        return None if "pooler" in name else name
+
+    path = adapters_of(tmp_path, "BertForMaskedLM", change)
+    with pytest.raises(ValueError, match="adapters.* changes 'bert.pooler.dense', which"):
+        tfnlp.load(path)
+
+
+def test_biases_are_read_whatever_they_are_called(tmp_path):
+    folder = copied(PEFT / "bert_classify", tmp_path / "adapters", file="adapter_config.json")
+    held = open_tensors(folder / "adapter_model.safetensors")
+    name, bias = "bert.encoder.layer.0.attention.self.query", np.arange(20, dtype="float32")
+    more = {f"base_model.model.{name}.base_layer.bias": bias,
+            "base_model.model.classifier.original_module.bias": bias[:3]}  # fmt: skip
+    save_file({**{n: held[n] for n in held}, **more}, folder / "adapter_model.safetensors")
+    base = golden("bert_xsmall_dummy_pt")
+    peft.write_merged(folder, base, str(tmp_path), BERT_FILES)
+    found = open_tensors(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(found[f"{name.removeprefix('bert.')}.bias"], bias)
+    np.testing.assert_array_equal(
+        found["classifier.bias"], held["base_model.model.classifier.bias"]
+    )
 
 
 def test_an_alpha_belongs_to_a_name_or_its_ending(tmp_path):
@@ -127,7 +204,8 @@ def test_matrices_that_are_too_large(size, said, tmp_path):
     copied(PEFT / "bert_classify", tmp_path / "adapters", file="adapter_config.json")
     save_file(pair, tmp_path / "adapters" / "adapter_model.safetensors")
     with pytest.raises(ValueError, match=said):
-        peft.write_merged(tmp_path / "adapters", golden("bert_xsmall_dummy_pt"), str(tmp_path))
+        base = golden("bert_xsmall_dummy_pt")
+        peft.write_merged(tmp_path / "adapters", base, str(tmp_path), BERT_FILES)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +214,8 @@ def test_matrices_that_are_too_large(size, said, tmp_path):
         ({"task_type": ["SEQ_CLS"]}, "is missing"),
         ({"peft_type": "IA3"}, "peft_type='IA3'"),
         ({"use_dora": True}, "use_dora=True"),
+        ({"init_lora_weights": "pissa"}, "init_lora_weights='pissa'"),
+        ({"init_lora_weights": "olora"}, "init_lora_weights='olora'"),
         ({"base_model_name_or_path": None}, "base_model_name_or_path"),
         ({"base_model_name_or_path": "/absent/model"}, "/absent/model"),
         ({"base_model_name_or_path": str(golden("huggingface_heads") / "bert_classify")},

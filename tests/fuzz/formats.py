@@ -124,7 +124,7 @@ def _adapters(folder: pathlib.Path) -> Arrays:
     peft.base_of(str(folder))
     peft.is_task_adapter(str(folder))
     with tempfile.TemporaryDirectory() as merged:
-        peft.write_merged(str(folder), str(GOLDENS / "bert_xsmall_dummy_pt"), merged)
+        peft.write_merged(str(folder), str(GOLDENS / "bert_xsmall_dummy_pt"), merged, BERT_FILES)
         yield from _tensors(open_tensors(pathlib.Path(merged) / "model.safetensors"))
 
 

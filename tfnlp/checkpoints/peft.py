@@ -19,11 +19,13 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from tfnlp.checkpoints.encoders import write_model
+from tfnlp.checkpoints.family_files import FamilyFiles
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
 from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
-from tfnlp.checkpoints.mapping import Row
+from tfnlp.checkpoints.heads import SPEC
+from tfnlp.checkpoints.mapping import Row, table_names
 from tfnlp.models import low_rank_updates
 from tfnlp.text.lines import shown
 
@@ -39,7 +41,16 @@ _CLASSES = {
 }
 _CLASS_ENDING = re.compile(r"(Model|LMHeadModel|PreTrainedModel|For[A-Z]\w*)$")
 _ENDING = re.compile(r"[\w.-]+")  # of the name of a module
-_UNSUPPORTED = ("use_dora", "use_qalora", "lora_bias", "alora_invocation_tokens", "use_bdlora")
+_UNSUPPORTED = (
+    "use_dora", "use_qalora", "lora_bias", "alora_invocation_tokens", "use_bdlora",
+    "velora_config", "monteclora_config", "arrow_config", "kasa_config", "layer_replication",
+    "target_parameters", "trainable_token_indices",
+)  # fmt: skip
+# How adapters begin; those that are not here take their beginning out of the model.
+_BEGIN, _BEGINS = "init_lora_weights", (None, "gaussian", "orthogonal", "eva")
+_NAMES = "architectures"
+_CONV1D = re.compile(r"(^|\.)c_\w+$")  # GPTs' layers whose matrices are `[in, out]`
+_WRAPPED = re.compile(r"(?<=\.)(base_layer|modules_to_save)\.")
 _SMALL = ("*.json", "*.txt", "*.model")
 
 
@@ -54,12 +65,20 @@ def is_task_adapter(folder: str) -> bool:
     """Return whether adapters in a folder are those of a fine-tuned task."""
     if os.path.isfile(os.path.join(folder, TASK)):
         return True
-    return _class_ending(read_json(pathlib.Path(folder) / CONFIG)) is not None
+    name = _class_of(read_json(pathlib.Path(folder) / CONFIG), "")
+    return name is not None and name.endswith((*_CLASSES.values(), "ForMultipleChoice"))
 
 
-def _class_ending(config: Mapping[str, Any]) -> str | None:
-    kind = config.get("task_type")
-    return _CLASSES.get(kind) if isinstance(kind, str) else None
+def _class_of(config: Mapping[str, Any], prefix: str) -> str | None:
+    """Return the class of transformers that adapters change, None if it is that of their model.
+
+    `prefix` is what the names of the model's classes begin with.
+    """
+    kind, mapped = config.get("task_type"), config.get("auto_mapping")
+    if isinstance(kind, str) and kind in _CLASSES:
+        return prefix + _CLASSES[kind]
+    name = mapped.get("base_model_class") if isinstance(mapped, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def base_of(folder: str) -> str:
@@ -85,17 +104,21 @@ def is_base(path: str) -> bool:
     return config.is_file() and not {"model_type", "architectures"}.isdisjoint(read_json(config))
 
 
-def write_merged(folder: str, base: str, directory: str) -> None:
+def write_merged(folder: str, base: str, directory: str, files: FamilyFiles) -> None:
     """Write the checkpoint that the adapters in a folder and their model make together.
 
-    `base` is the folder of a checkpoint of Hugging Face, `directory` an empty one to write to.
+    `base` is the folder of a checkpoint of Hugging Face, `files` those of its family, `directory`
+    an empty one to write to.
     """
-    adapter = _Adapter(folder)
+    adapter = _Adapter(folder, files)
     config_path = find_one(pathlib.Path(base), ("config.json",), "configuration")
     config = read_json(config_path)
     weights = open_tensors(find_weights(base))
-    tensors = adapter.merged(weights)
-    config = {**config, **adapter.class_config(config, config_path), **adapter.task}
+    architecture = adapter.architecture(config, config_path)
+    another = None if config.get(_NAMES) == [architecture] else architecture
+    tensors = adapter.merged(weights, another)
+    config = {name: value for name, value in config.items() if name != SPEC}
+    config = {**config, **adapter.head_config(config, architecture, tensors), **adapter.task}
     for source in (base, folder):  # a tokenizer may have been saved beside the adapters
         for pattern in _SMALL:
             for file in pathlib.Path(source).glob(pattern):
@@ -105,13 +128,24 @@ def write_merged(folder: str, base: str, directory: str) -> None:
 
 
 class _Adapter:
-    def __init__(self, folder: str) -> None:
+    """The adapters in a folder, for a model of a family.
+
+    Tensors are known by the names that the family's tables have, without what only some classes of
+    transformers put before them: adapters are made on another class than their model was saved as.
+    """
+
+    def __init__(self, folder: str, files: FamilyFiles) -> None:
         place = pathlib.Path(folder)
-        self.path = place / CONFIG
+        self.path, self.files = place / CONFIG, files
         self.config = config = read_json(self.path)
-        kind = config.get("peft_type")
+        kind, begin = config.get("peft_type"), config.get(_BEGIN)
         if kind != "LORA":
             raise ValueError(f"{self.path} has peft_type={shown(kind)}; tfnlp reads LORA alone")
+        if type(begin) is not bool and begin not in _BEGINS:
+            raise ValueError(
+                f"{self.path} has {_BEGIN}={shown(begin)}, which changes the model itself; save "
+                "it with `path_initial_model_for_weight_conversion`"
+            )
         for name in _UNSUPPORTED:
             if config.get(name):
                 raise ValueError(f"{self.path} has {name}={shown(config[name])}, which is not read")
@@ -129,22 +163,46 @@ class _Adapter:
         if not self.modules:
             raise ValueError(f"{self.tensors.path} holds no adapters, tensors with the ending {_A}")
 
-    def merged(self, weights: Tensors) -> dict[str, np.ndarray]:
-        """Return all tensors of the model, with the adapters in them."""
-        names = {}
-        for name in weights:  # a bare encoder's names lack the beginning that the class gives them
-            names[name] = name
-            names.setdefault(name.partition(".")[2], name)
-        found = {name: weights[name] for name in weights}
+    def architecture(self, config: Mapping[str, Any], path: pathlib.Path) -> str:
+        """Return the class of transformers that the checkpoint is of."""
+        stated = self.task.get(_NAMES, config.get(_NAMES))
+        if not isinstance(stated, list) or len(stated) != 1 or not isinstance(stated[0], str):
+            raise ValueError(f"{path} names no class in `{_NAMES}`")
+        if _NAMES in self.task:
+            return stated[0]
+        return _class_of(self.config, _CLASS_ENDING.sub("", stated[0])) or stated[0]
+
+    def merged(self, weights: Tensors, another: str | None) -> dict[str, np.ndarray]:
+        """Return all tensors of the model, with the adapters in them.
+
+        `another` is the class of the result if it is not that of the model, which then gives the
+        parts that both have.
+        """
+        names = table_names(weights, self.files.canonical, ())
+        if another is not None:
+            head = self.files.task_files.heads.get(another)
+            both = () if head is None else tuple(head.beginnings())
+            names = {
+                name: original
+                for name, original in names.items()
+                if name.startswith(both) or not name.startswith(self.files.outside)
+            }
+        found = {name: weights[original] for name, original in names.items()}
+        found |= self._whole()
         for module in self.modules:
-            name = self._name_of(f"{module}.weight", names, weights)
+            name = self.files.canonical(f"{module}.weight")
+            if name not in found:
+                raise ValueError(
+                    f"{self.tensors.path} changes {shown(module)}, which {weights.path} does not "
+                    "hold: it belongs to another model"
+                )
             up, down = self._pair(module)
-            shape = len(up), down.shape[1]
-            transposed = bool(self.config.get("fan_in_fan_out"))
-            if (shape[::-1] if transposed else shape) != found[name].shape:
+            shape, held = (len(up), down.shape[1]), found[name].shape
+            transposed = shape != held or (len(set(shape)) == 1 and _CONV1D.search(module))
+            if held != (shape[::-1] if transposed else shape):
                 raise ValueError(
                     f"{self.tensors.path} changes {shown(module)} by a matrix {shape}; in "
-                    f"{weights.path} it is {found[name].shape}: it belongs to another model"
+                    f"{weights.path} it is {held}: it belongs to another model"
                 )
             with np.errstate(over="ignore"):
                 delta = (self._scale(module, len(down)) * (up @ down)).astype(np.float32)
@@ -153,16 +211,7 @@ class _Adapter:
                 raise ValueError(
                     f"{self.tensors.path} makes numbers that are not finite of {shown(module)}"
                 )
-        return {**found, **self._whole(names)}
-
-    def _name_of(self, name: str, names: Mapping[str, str], weights: Tensors) -> str:
-        for place in (name, name.partition(".")[2]):
-            if place in names:
-                return names[place]
-        raise ValueError(
-            f"{self.tensors.path} changes {shown(name)}, which {weights.path} does not hold: it "
-            "belongs to another model"
-        )
+        return found
 
     def _pair(self, module: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the matrices B `[out, r]` and A `[r, in]` of a module, in float64."""
@@ -183,31 +232,30 @@ class _Adapter:
             raise ValueError(f"{self.path} has lora_alpha={shown(alpha)}; expected a number")
         return alpha / (rank**0.5 if self.config.get("use_rslora") else rank)
 
-    def _whole(self, names: Mapping[str, str]) -> dict[str, np.ndarray]:
+    def _whole(self) -> dict[str, np.ndarray]:
         """Return the tensors that are stored as they are: those of a head, and biases."""
         found = {}
         for name in self.tensors:
-            if _A in name or _B in name:
+            if _A in name or _B in name or ".original_module." in name:
                 continue
             if "lora_" in name:
                 raise ValueError(f"{self.tensors.path} holds {shown(name)}, which is not read")
-            plain = name.removeprefix(_PREFIX)
-            found[names.get(plain, names.get(plain.partition(".")[2], plain))] = self.tensors[name]
-        return found
+            plain = _WRAPPED.sub("", name.removeprefix(_PREFIX))
+            found[self.files.canonical(plain)] = self.tensors[name]
+        return {name: array for name, array in found.items() if name is not None}
 
-    def class_config(self, config: Mapping[str, Any], path: pathlib.Path) -> dict[str, Any]:
-        """Return which class of transformers the checkpoint is of, and what its head needs."""
-        ending = _class_ending(self.config)
-        stated = config.get("architectures")
-        if ending is None or "architectures" in self.task:
-            return {}
-        if not isinstance(stated, list) or len(stated) != 1 or not isinstance(stated[0], str):
-            raise ValueError(f"{path} names no class in `architectures`")
-        found = {"architectures": [_CLASS_ENDING.sub("", stated[0]) + ending]}
-        heads = [x for name, x in self._whole({}).items() if name.endswith(".weight")]
-        size = len(heads[-1]) if heads else 0
-        if len(config.get("id2label") or ()) != size:
-            found["id2label"] = {str(i): f"LABEL_{i}" for i in range(size)}
+    def head_config(
+        self, config: Mapping[str, Any], architecture: str, tensors: Mapping[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """Return what the configuration of a class says of its head."""
+        found: dict[str, Any] = {_NAMES: [architecture]}
+        head = self.files.task_files.heads.get(architecture)
+        if head is None or head.size is not None:
+            return found
+        matrix = tensors.get(f"{list(head.dense.values())[-1]}.weight", ())
+        if len(config.get("id2label") or ()) != len(matrix):
+            found["id2label"] = {str(i): f"LABEL_{i}" for i in range(len(matrix))}
+            found["problem_type"] = None
         return found
 
 

@@ -18,7 +18,7 @@ from tfnlp.checkpoints.peft import (
 )
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.formats.format import Format, Place
-from tfnlp.formats.huggingface import HuggingFace
+from tfnlp.formats.huggingface import HuggingFace, family_at
 from tfnlp.formats.savedmodel import why_only_module
 from tfnlp.settings.formats import PeftSettings
 
@@ -102,10 +102,19 @@ def _merged(place: Place) -> Iterator[Place]:
     with tempfile.TemporaryDirectory(prefix="tfnlp_merged_") as directory:
         try:
             with place.opened(base) as found:
-                write_merged(place.path, found.folder, directory)
+                family = family_at(Place.at(found.folder, place.families, place.opened))
+                if family is None:
+                    raise ValueError(
+                        f"{place.path} holds adapters of {base}, whose config.json has no "
+                        "model_type that tfnlp reads"
+                    )
+                write_merged(place.path, found.folder, directory, family.files)
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{place.path} holds adapters of {base}: {error}") from error
-        yield Place.at(directory, place.families, place.opened)
+        try:
+            yield Place.at(directory, place.families, place.opened)
+        except ValueError as error:  # of what the user has
+            raise ValueError(str(error).replace(directory, place.path)) from error
 
 
 def _keep_tokenizer(loaded: Pretrained) -> None:
