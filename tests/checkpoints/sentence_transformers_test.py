@@ -8,8 +8,16 @@ import pytest
 import tensorflow as tf
 
 import tfnlp
+from tests.cli.command import tfnlp as command
 from tests.support import golden
-from tfnlp.checkpoints.sentence_transformers import ACTIVATIONS, read_sentences, similarities
+from tfnlp.checkpoints.sentence_transformers import (
+    ACTIVATIONS,
+    SentenceSettings,
+    read_sentences,
+    similarities,
+)
+from tfnlp.families.checked import section
+from tfnlp.families.sentence_runs import LEFT_OUT, SECTION, SentenceRun
 from tfnlp.text.task_readers import PromptReader
 
 FOLDERS = golden("sentence_transformers")
@@ -84,6 +92,50 @@ def test_a_module_of_strings_has_prompt_lower_case_and_layers(tmp_path):
         np.testing.assert_allclose(found, want[prompt or ""], atol=1e-5)
     with pytest.raises(ValueError, match="prompt"):
         model.export(tmp_path / "ids", sentences=True, onnx=str(tmp_path / "x.onnx"))
+
+
+@pytest.mark.slow
+def test_an_index_has_one_prompt_and_queries_another(tmp_path, capsys):
+    rows = [json.dumps({"text": text}) + "\n" for text in TEXTS[2:]]
+    (tmp_path / "texts.jsonl").write_text("".join(rows))
+    given = ["--input", tmp_path / "texts.jsonl", "--output", tmp_path / "index"]
+    assert command("embed", "--model", FOLDERS / "e5", *given, "--prompt", "passage") == 0
+    want = expected("e5")
+    index = tfnlp.load(tmp_path / "index")
+    np.testing.assert_allclose(index.vectors, want["passage"][2:], atol=1e-5)
+    scores = np.sort(want["passage"][2:] @ want["query"][0])[::-1]
+    arguments = ["--index", tmp_path / "index", "--prompt", "query", "--json", TEXTS[0]]
+    capsys.readouterr()
+    assert command("predict", "search", *arguments) == 0
+    found = json.loads(capsys.readouterr().out)["found"]
+    np.testing.assert_allclose([row["score"] for row in found], scores, atol=1e-5)
+    index.export(tmp_path / "module", prompt="query", top=3)
+    served = tf.saved_model.load(str(tmp_path / "module"))(TEXTS[:1])
+    np.testing.assert_allclose(served["scores"][0], scores, atol=1e-5)
+
+
+def test_the_section_of_a_run_is_checked():
+    settings = tfnlp.load(FOLDERS / "all").sentences
+    run = SentenceRun(**{**vars(settings), "texts": 3})
+    stated = json.loads(json.dumps(run.section()))
+
+    def read(changes):
+        config = {SECTION: {**stated, **changes}}
+        return SentenceRun(**section("folder", config, SECTION, SentenceRun, LEFT_OUT))
+
+    assert read({}) == run and read({}).settings == settings
+    older = {SECTION: {"pooling": "max", "max_length": 9, "texts": 2, "classes": 0}}
+    found = SentenceRun(**section("folder", older, SECTION, SentenceRun, LEFT_OUT))
+    assert found.settings == SentenceSettings(("max",), max_length=9)
+    dense = stated["modules"][0]
+    for name, value in (
+        ("pooling", ["median"]), ("pooling", []), ("similarity", "l3"), ("prompt", 3),
+        ("prompts", {"a": 1}), ("modules", ["dropout"]), ("modules", [{**dense, "units": 0}]),
+        ("modules", [{**dense, "activation": "softmax"}]), ("modules", [{"units": 3}]),
+        ("lowercase", 1), ("max_length", 0),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"sentences.{name}="):
+            read({name: value})
 
 
 @pytest.mark.slow

@@ -51,9 +51,8 @@ class TestDownload:
         folder = golden("sentence_transformers") / "labse"
         hub.put("org/labse", {**files_in(folder), "onnx/model.onnx": b"", "3_Normalize/x.bin": b""})
         loaded = tfnlp.load("hf://org/labse")
-        found = {
-            f"{path.parent.name}/{path.name}" for path in pathlib.Path(loaded.folder).glob("*/*")
-        }
+        below = pathlib.Path(loaded.folder).glob("*/*")
+        found = {f"{path.parent.name}/{path.name}" for path in below}
         modules = {"1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors"}
         assert found == {*modules, "3_Normalize/config.json"}
         assert loaded.sentences.modules and not loaded.sentences.refused

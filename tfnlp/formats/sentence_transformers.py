@@ -45,7 +45,7 @@ class SentenceTransformers(Format):
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
         loaded = _HUGGINGFACE.read(_encoder(place), dtype)
-        size, positions = (loaded.config[name] for name in ("hidden_size", "max_positions"))
+        size, positions = (loaded.config.get(name) for name in ("hidden_size", "max_positions"))
         loaded.sentences, loaded.sentence_layers = read_sentences(
             place.path, size, positions, loaded.lowercase
         )
