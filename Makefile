@@ -48,8 +48,8 @@ test-long: $(VENV)/installed
 
 peers:
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
-	  transformers==5.24.0 sentence-transformers==6.2.0 peft==0.21.2
+	.venv-peers/bin/pip install --quiet torch==2.13.0
+	.venv-peers/bin/pip install --quiet transformers==5.24.0 sentence-transformers==6.2.0 peft==0.21.2
 
 browser:
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium

@@ -41,7 +41,8 @@ def small_bert():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "tokens, pooling, layer", [(1, "mean", -1), (40, "cls", 0), (40, "max", 1), (4096, "last", -1)]
+    "tokens, pooling, layer",
+    [(1, "mean", -1), (40, "cls", 0), (40, "cls", 2), (40, "max", 1), (4096, "last", -1)],
 )
 def test_vectors_are_those_of_each_text_alone(tokens, pooling, layer, monkeypatch):
     monkeypatch.setattr(sentences, "_TOKENS", tokens)

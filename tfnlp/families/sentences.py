@@ -139,6 +139,8 @@ def of_tokens(
     """
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     length = min(_length_of(loaded, settings), fixed or math.inf)
+    if settings.layer == len(hidden_states(model)) - 1:
+        settings = dataclasses.replace(settings, layer=-1)
     made = _network(_at_first(model, settings), loaded, reader, settings, length)
     call, reader = forward(made, ["sentence_embedding"]), text_reader(reader, settings)
 
@@ -163,10 +165,8 @@ def of_tokens(
 
 def _at_first(model: Any, settings: SentenceSettings) -> Any:
     """Return a model that computes of the last layer the first token alone, if that is enough."""
-    last = settings.layer in (-1, len(hidden_states(model)) - 1)
-    all_pooled = settings.include_prompt or not settings.prompt
-    first = None
-    if settings.pooling == ("cls",) and last and all_pooled:
+    first, all_pooled = None, settings.include_prompt or not settings.prompt
+    if settings.pooling == ("cls",) and settings.layer == -1 and all_pooled:
         first = encoder_at_first(model)
     return model if first is None else first
 

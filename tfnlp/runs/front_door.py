@@ -266,7 +266,7 @@ def embed(
             is an index, which `tfnlp.load` returns as an object with `search`. The same call again
             goes on after the last whole part of 16,384 texts.
         dtype: A Keras dtype policy, such as "mixed_bfloat16".
-        settings: `text` (the column), `pooling`, `raw` (without normalization), `layer`,
+        settings: `text` (the column), `pooling`, `prompt`, `raw` (without normalization), `layer`,
             `max_length`, `overwrite`; of an index `approximate`; of a pipeline of Beam `runner`,
             `workers`, `pipeline_options`.
 
