@@ -42,7 +42,7 @@ def charsmap():
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines()[-20:]),
         model_writer=content,
-        vocab_size=60,
+        vocab_size=200,
         hard_vocab_limit=False,
         num_threads=1,
         minloglevel=2,
