@@ -119,7 +119,7 @@ _PAIRS |= dict(source="{text.txt}", target="{text.txt}", held_out=0.3)
 _TASK = dict(epochs=1, batch_size=4, accumulation=1, max_length=16)
 BASES = {
     "word2vec": _STEPS | dict(dimension=4, block=8, window=2, min_count=1),
-    "glove": _STEPS | dict(dimension=4, min_count=1, window=2),
+    "glove": _STEPS | dict(dimension=4, min_count=1, window=2, batch_size=1, held_out=0.6),
     "nnlm": _STEPS | dict(context=2, embedding_size=4, hidden_size=4),
     "seq2seq": _PAIRS,
     "transformer": _PAIRS | dict(num_layers=1, num_heads=2),
