@@ -106,6 +106,7 @@ WITHOUT = {
     **dict.fromkeys(("valid", "valid_source", "valid_target", "dev"), ("held_out",)),
     "vocab": ("vocab_size", "min_count", "max_vocab"),
     "text": ("source", "target"),
+    "size": ("num_layers",),
 }
 
 _WORDS = books.path().read_text(encoding="utf-8")[:5000].split()
