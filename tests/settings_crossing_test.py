@@ -106,6 +106,7 @@ WITHOUT = {
     **dict.fromkeys(("valid", "valid_source", "valid_target", "dev"), ("held_out",)),
     "vocab": ("vocab_size", "min_count", "max_vocab"),
     "text": ("source", "target"),
+    "size": ("num_layers",),
 }
 
 _WORDS = books.path().read_text(encoding="utf-8")[:5000].split()
@@ -243,7 +244,8 @@ def off(owner, name, base):
     (field,) = (field for field in dataclasses.fields(kind) if field.name == name)
     now, choices = base.get(name, default_of(field)), field.metadata["choices"]
     value = VALUES.get(f"{owner} {name}", VALUES.get(name))
-    if value is not None and (not choices or isinstance(value, list) or value in choices):
+    fits = not choices or isinstance(value, list) or value in choices
+    if value is not None and value != now and fits:
         return value
     if choices:
         return next(choice for choice in choices if choice != now)
