@@ -46,10 +46,10 @@ from tfnlp.checkpoints.tokenizers.byte_pairs import (
     write_byte_pairs,
     write_gpt_json,
 )
-from tfnlp.checkpoints.tokenizers.tokenizer_json import write_config
+from tfnlp.checkpoints.tokenizers.tokenizer_json import write_config, write_pipeline
 from tfnlp.models import gpt, gpt_pretrainer
 from tfnlp.models.shapes import weight_shapes
-from tfnlp.text import GPT2Tokenizer, GPTTokenizer, gpt_tokenizer
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer, PipelineTokenizer, gpt_tokenizer
 
 Loaded = tuple[dict[str, Any], dict[str, np.ndarray], bool]  # configuration, weights, tied head
 
@@ -210,10 +210,16 @@ def save_gpt(
     with new_folder(directory, FILES, overwrite) as folder:
         write_model(folder, stated, tensors)
         if tokenizer is not None:
-            write_byte_pairs(folder, tokenizer)
-            own = tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces
-            write_gpt_json(folder, *own, marks=tokenizer.marks)
-            write_config(folder, _TOKENIZERS[tokenizer.kind], config["max_positions"], {})
+            _write_tokenizer(folder, tokenizer, config["max_positions"])
+
+
+def _write_tokenizer(folder: str, tokenizer: Any, max_length: int) -> None:
+    if isinstance(tokenizer, PipelineTokenizer):
+        return write_pipeline(folder, tokenizer, max_length)
+    write_byte_pairs(folder, tokenizer)
+    own = tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces
+    write_gpt_json(folder, *own, marks=tokenizer.marks)
+    write_config(folder, _TOKENIZERS[tokenizer.kind], max_length, {})
 
 
 def huggingface_config(

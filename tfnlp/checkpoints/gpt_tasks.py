@@ -39,7 +39,7 @@ from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
-from tfnlp.text import gpt_tokenizer
+from tfnlp.text import PipelineTokenizer, gpt_tokenizer
 from tfnlp.text.base_tokenizers import BytePairTokenizer
 from tfnlp.text.task_readers import GPTReader
 
@@ -156,6 +156,8 @@ def _with_ends(found: FineTuned, ends: tuple[int, int, int], path: pathlib.Path)
 
 def _first_tokens(make: Any, size: int) -> Any:
     whole = make()
+    if isinstance(whole, PipelineTokenizer):
+        return whole.of_first(size)
     return gpt_tokenizer((whole.vocabulary[:size], whole.merges))
 
 

@@ -21,6 +21,8 @@ from tfnlp.checkpoints.mapping import (
     weights_from_tensors,
 )
 from tfnlp.checkpoints.pretrained import Pretrained
+from tfnlp.checkpoints.tokenizers.tokenizer_json import plain_tokenizer
+from tfnlp.text import PipelineTokenizer
 from tfnlp.text.lines import shown
 
 PREFIX = "keras_hub:"
@@ -186,6 +188,8 @@ def to_keras_hub(
         if tokenizer is None and model.make_tokenizer is not None:
             tokenizer = model.tokenizer
         model = model.encoder if model.pretrainer is None else model.pretrainer
+    if isinstance(tokenizer, PipelineTokenizer):
+        tokenizer = plain_tokenizer(tokenizer)
     part, arguments = _counterpart(model)
     models = library().models
     has_head = part.head in model.output

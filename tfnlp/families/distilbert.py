@@ -13,6 +13,7 @@ from keras import Model
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.distilbert import DISTILBERT_FILES
+from tfnlp.checkpoints.tokenizers.tokenizer_json import plain_tokenizer
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.family import Loader
 from tfnlp.families.masked_text import MaskedText, sizes_of_settings
@@ -22,7 +23,7 @@ from tfnlp.files import same_folder
 from tfnlp.objectives import Distillation
 from tfnlp.settings.distilbert import DistilBertSettings
 from tfnlp.settings.training import CHANGED_SIZES
-from tfnlp.text import WordPieceTokenizer
+from tfnlp.text import PipelineTokenizer, WordPieceTokenizer
 
 # Settings that only say what is learnt from a teacher.
 _OF_TEACHER = (
@@ -187,6 +188,8 @@ def _load_teacher(settings: DistilBertSettings, load: Loader) -> Pretrained:
     teacher = load(settings.teacher, dtype=settings.dtype_policy())
     if teacher.pretrainer is None or "mlm_logits" not in teacher.pretrainer.output:
         raise ValueError(f"`teacher` {teacher.path} has no masked-LM head; give one that has")
+    if isinstance(teacher.tokenizer, PipelineTokenizer):
+        teacher.tokenizer = plain_tokenizer(teacher.tokenizer)
     if not isinstance(teacher.tokenizer, WordPieceTokenizer):
         raise ValueError(
             f"`teacher` {teacher.path} is {teacher.family.title} without a vocabulary of word "

@@ -152,10 +152,10 @@ class MaskedText(Preparation):
         with local_copy(f"{settings.examples}/{subwords.name}") as path:
             tokenizer = subwords.maker(subwords.read(path), tokenizer_settings)()
         if self.before is not None:
-            both = (tokenizer, self.before.tokenizer)
-            facts = (subwords.facts(one, tokenizer_settings) for one in both)
+            begun = subwords.begun(self.before.tokenizer, settings)
+            facts = (subwords.facts(one, tokenizer_settings) for one in (tokenizer, begun))
             check_same_vocabulary(settings, *facts)
-            tokenizer = self.before.tokenizer
+            tokenizer = begun
         rows = {
             "batch_size": settings.batch_size,
             "max_predictions": self.predictions,

@@ -12,9 +12,11 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from tfnlp.checkpoints.tokenizers.tokenizer_json import plain_tokenizer
 from tfnlp.data import frequent_words
 from tfnlp.files import local_copy, write_lines, written_whole
 from tfnlp.text import (
+    PipelineTokenizer,
     WordPieceTokenizer,
     gpt_tokenizer,
     read_bpe,
@@ -28,9 +30,10 @@ from tfnlp.text import (
     write_words,
 )
 from tfnlp.text.lines import read_lines, shown
+from tfnlp.text.pipeline import FILE
 
 # Files and folders of pieces of words in a run.
-PIECES = ("vocab.txt", "vocab", "spiece.model")
+PIECES = ("vocab.txt", "vocab", "spiece.model", "tokenizer.json")
 MARKS = "marks.txt"  # the tokens beside them that are read where a text has them written
 _UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|<\|unused ?\d+\|>|madeupword\d+")
 
@@ -190,6 +193,8 @@ class Subwords(Vocabulary):
 
     def begun(self, tokenizer: Any, settings: Any) -> Any:
         """Return the tokenizer of a model to go on from, with the marks of a run."""
+        if isinstance(tokenizer, PipelineTokenizer):
+            tokenizer = plain_tokenizer(tokenizer)
         if not settings.marks:
             return tokenizer
         marks = list(dict.fromkeys([*tokenizer.marks, *settings.marks]))
@@ -212,6 +217,8 @@ class Subwords(Vocabulary):
 
     def keep(self, tokenizer: Any, folder: str) -> None:
         """Write the tokens of a tokenizer into a run's folder."""
+        if isinstance(tokenizer, PipelineTokenizer):
+            return tokenizer.write(folder)
         path = os.path.join(folder, self.name)
         if not os.path.isdir(path):
             self.write(path, self.tokens(tokenizer))
@@ -220,6 +227,8 @@ class Subwords(Vocabulary):
 
     def restore(self, folder: str, lowercase: bool | None) -> Any:
         """Return the tokenizer of a run's folder."""
+        if os.path.exists(os.path.join(folder, FILE)):
+            return PipelineTokenizer.read(folder)
         settings: dict[str, Any] = {"lowercase": lowercase is not False} if self.cased else {}
         path = os.path.join(folder, MARKS)
         if os.path.exists(path):

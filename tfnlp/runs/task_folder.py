@@ -29,7 +29,7 @@ from tfnlp.families.recognition import (
     place_of,
     read_json,
 )
-from tfnlp.families.vocabularies import MARKS
+from tfnlp.families.vocabularies import MARKS, PIECES
 from tfnlp.formats import recognised_task
 from tfnlp.hub import TaskModel
 from tfnlp.models.shapes import count_weights
@@ -46,7 +46,8 @@ WORDS, RESULTS = "words.txt", "results.json"
 PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
 SOFT_TARGETS = "soft_targets.npz"
 OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
-KEPT = ("vocab.txt", "vocab", MARKS, WORDS, WEIGHTS, SAVED)  # from the start of a run to its end
+# From the start of a run to its end.
+KEPT = (*PIECES, "tokenizer_config.json", MARKS, WORDS, WEIGHTS, SAVED)
 # Of a network on features.
 _HEAD = ("dropout", "units", "lstm_layers", "embedding_size", "predicate_size")
 

@@ -14,6 +14,7 @@ from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS, GPT2Tokenizer, RobertaToke
 from tfnlp.text.gpt_tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
+from tfnlp.text.pipeline import PipelineTokenizer
 from tfnlp.text.sentencepiece import (
     SentencePieceTokenizer,
     read_model,
@@ -53,6 +54,7 @@ __all__ = [
     "GPTTokenizer",
     "MAX_CHARACTERS",
     "NUM_CHARACTERS",
+    "PipelineTokenizer",
     "ROBERTA_TOKENS",
     "RobertaTokenizer",
     "SPECIAL_TOKENS",

@@ -144,7 +144,7 @@ class PieceTokenizer(GraphTokenizer):
     @tf.function(input_signature=[STRINGS], autograph=False)
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (pieces)]`."""
-        pieces = self._read(strings, self._encode)
+        pieces = self.tokenize(strings)
         ids, splits = pieces.values, pieces.row_splits  # [N], [B + 1]
         size = tf.size(ids, tf.int64)
         begins = tf.scatter_nd(splits[:, None], tf.ones_like(splits), [size + 1])[:-1]

@@ -53,15 +53,18 @@ class BytePairs:
             `[w]`, that returns their symbols, int64, each word followed by `separator`.
         alphabet: the symbols that it can return.
         unknown: id for symbols that are no token; None makes them an error.
+        in_turn: merge pairs one at a time where that can make a difference, as the tokenizers
+            library does: what a merge makes can be part of a pair of lower rank.
     """
 
     def __init__(
         self,
         tokens: Sequence[str | None],
         merges: Sequence[tuple[str, str]],
-        first_symbols: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+        first_symbols: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None,
         alphabet: Sequence[str] = (),
         unknown: int | None = None,
+        in_turn: bool = False,
     ) -> None:
         ids = {token: i for i, token in enumerate(tokens) if token is not None}
         ranks = {pair: rank for rank, pair in enumerate(merges)}  # the last one counts
@@ -89,6 +92,14 @@ class BytePairs:
         self._results = tf.constant(
             [self.symbols[left + right] for left, right in merges] or [0], tf.int64
         )
+        self._in_turn = None
+        if in_turn:
+            lowest: dict[str, int] = {}
+            for pair, rank in ranks.items():
+                for symbol in pair:
+                    lowest[symbol] = min(rank, lowest.get(symbol, _NONE))
+            early = [lowest.get(a + b, _NONE) < ranks[a, b] for a, b in merges]
+            self._in_turn = tf.constant(early) if any(early) else None
         self._short, self._long = (
             KnownWords([tf.zeros([0], tf.int64)] * count, np.zeros(0, np.int32))
             for count in (_FEW, _MANY)
@@ -183,6 +194,10 @@ class BytePairs:
         picked = tf.cond(
             tf.reduce_any(picked[1:] & picked[:-1]), lambda: _every_other(picked), lambda: picked
         )
+        if self._in_turn is not None:
+            single = picked & tf.gather(self._in_turn, tf.where(picked, ranks, 0))
+            place = tf.where(single, tf.range(tf.size(word)), tf.int32.max)
+            picked &= ~single | (place == tf.gather(tf.math.segment_min(place, word), word))
         merged = tf.gather(self._results, tf.where(picked, ranks, 0))
         result = tf.concat([tf.where(picked, merged, left), symbols[-1:]], 0)
         kept = tf.where(tf.concat([[True], ~picked], 0))[:, 0]

@@ -50,28 +50,42 @@ class GPT2Tokenizer(BytePairTokenizer):
     kind, word_style, keeps_spaces = "gpt2", "gpt", True
 
     def _make(self, tokens: Tokens, merges: Merges) -> None:
-        chars = byte_characters()
-        words = {token: _token_bytes(token) for token in tokens if token and token != END_OF_TEXT}
-        self._pairs = BytePairs(tokens, merges, self._first_symbols, chars)
-        self._byte_symbols = tf.constant(
-            [self._pairs.symbols.get(char, self._pairs.unknown) for char in chars], tf.int64
-        )
-        ids = {token: i for i, token in enumerate(tokens)}
-        self._pairs.learn_words(list(words.values()), [ids[token] for token in words])
-
-    def _first_symbols(self, data: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        symbols = tf.gather(self._byte_symbols, tf.cast(data, tf.int32))
-        return separate(symbols, lengths, self._pairs.separator)
-
-    def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        data, starts, ends, row_splits = gpt2_words(strings)
-        ids = self._pairs.encode(data, starts, ends)
-        return tf.RaggedTensor.from_row_splits(
-            ids.values, tf.gather(ids.row_splits, row_splits), validate=False
-        )
+        encoder = ByteEncoder(tokens, merges)
+        self._pairs, self._encode = encoder.pairs, encoder.encode
 
     def _as_text(self, token: str) -> bytes:
         return _token_bytes(token)
+
+
+class ByteEncoder:
+    """Strings to the ids of the words of GPT-2, merged from bytes.
+
+    Args:
+        tokens, merges: the vocabulary.
+        in_turn: see `BytePairs`.
+    """
+
+    def __init__(self, tokens: Tokens, merges: Merges, in_turn: bool = False) -> None:
+        chars = byte_characters()
+        words = {token: _token_bytes(token) for token in tokens if token and token != END_OF_TEXT}
+        self.pairs = BytePairs(tokens, merges, self._first_symbols, chars, in_turn=in_turn)
+        self._byte_symbols = tf.constant(
+            [self.pairs.symbols.get(char, self.pairs.unknown) for char in chars], tf.int64
+        )
+        ids = {token: i for i, token in enumerate(tokens)}
+        self.pairs.learn_words(list(words.values()), [ids[token] for token in words])
+
+    def _first_symbols(self, data: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        symbols = tf.gather(self._byte_symbols, tf.cast(data, tf.int32))
+        return separate(symbols, lengths, self.pairs.separator)
+
+    def encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
+        data, starts, ends, row_splits = gpt2_words(strings)
+        ids = self.pairs.encode(data, starts, ends)
+        return tf.RaggedTensor.from_row_splits(
+            ids.values, tf.gather(ids.row_splits, row_splits), validate=False
+        )
 
 
 def byte_characters() -> list[str]:

@@ -196,24 +196,6 @@ def stored_normalization(model: bytes) -> bytes:
     return model_proto(model).normalizer_spec.precompiled_charsmap
 
 
-def make_model(scores: list[tuple[str, float]], normalization: bytes) -> bytes:
-    """Return the content of a model with pieces as `piece_scores` returns them.
-
-    The special ones are among them. `normalization` is the table of `stored_normalization`.
-    """
-    proto = model_proto()
-    kinds = {PAD: 3, UNK: 2, CLS: 3, SEP: 3, MASK: 3}  # 3: control, 2: unknown, 1: normal
-    for piece, score in scores:
-        proto.pieces.add(piece=piece, score=score, type=kinds.get(piece, 1))
-    ids = [piece for piece, _ in scores]
-    proto.trainer_spec.model_type = 1  # unigram
-    proto.trainer_spec.pad_id, proto.trainer_spec.unk_id = ids.index(PAD), ids.index(UNK)
-    proto.trainer_spec.bos_id = proto.trainer_spec.eos_id = -1
-    proto.trainer_spec.pad_piece, proto.trainer_spec.unk_piece = PAD, UNK
-    proto.normalizer_spec.precompiled_charsmap = normalization
-    return proto.SerializeToString(deterministic=True)
-
-
 def _pieces(model: bytes, where: str) -> list[str]:
     try:
         scored = piece_scores(model, where)
@@ -242,30 +224,12 @@ def _processor(model: bytes, where: str) -> Any:
     return processor
 
 
-# The parts of a model's protocol buffer that are read and written here, with the numbers of
+# The parts of a model's protocol buffer that are read here, with the numbers of
 # sentencepiece_model.proto. The module that comes with the library needs a newer protobuf than
 # TensorFlow has. Fields that are not named here are kept as they are.
 _FIELDS = {  # message: name, number, type, label
-    "SentencePiece": [
-        ("piece", 1, "STRING", "OPTIONAL"),
-        ("score", 2, "FLOAT", "OPTIONAL"),
-        ("type", 3, "INT32", "OPTIONAL"),  # 1: normal, 2: unknown, 3: control
-    ],
-    "TrainerSpec": [
-        ("model_type", 3, "INT32", "OPTIONAL"),  # 1: unigram
-        ("unk_id", 40, "INT32", "OPTIONAL"),
-        ("bos_id", 41, "INT32", "OPTIONAL"),
-        ("eos_id", 42, "INT32", "OPTIONAL"),
-        ("pad_id", 43, "INT32", "OPTIONAL"),
-        ("unk_piece", 45, "STRING", "OPTIONAL"),
-        ("pad_piece", 48, "STRING", "OPTIONAL"),
-    ],
     "NormalizerSpec": [("precompiled_charsmap", 2, "BYTES", "OPTIONAL")],
-    "ModelProto": [
-        ("pieces", 1, "SentencePiece", "REPEATED"),
-        ("trainer_spec", 2, "TrainerSpec", "OPTIONAL"),
-        ("normalizer_spec", 3, "NormalizerSpec", "OPTIONAL"),
-    ],
+    "ModelProto": [("normalizer_spec", 3, "NormalizerSpec", "OPTIONAL")],
 }
 _PACKAGE = "tfnlp.sentencepiece"
 
@@ -291,8 +255,8 @@ def _message() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto"))
 
 
-def model_proto(model: bytes = b"") -> Any:
-    """Return the message of a model's content, or an empty one."""
+def model_proto(model: bytes) -> Any:
+    """Return the message of a model's content."""
     message = _message()()
     message.ParseFromString(model)
     return message

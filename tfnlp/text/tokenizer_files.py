@@ -8,6 +8,7 @@ from typing import Any
 from tfnlp.text.byte_pair_files import read_bpe
 from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS, RobertaTokenizer
 from tfnlp.text.gpt_tokenizer import gpt_tokenizer
+from tfnlp.text.pipeline import FILE, PipelineTokenizer
 from tfnlp.text.sentencepiece import SentencePieceTokenizer, read_model
 from tfnlp.text.wordpiece import WordPieceTokenizer, read_vocabulary
 
@@ -27,6 +28,9 @@ def tokenizer_candidates(folder: str, problems: list[str]) -> Iterator[Callable[
             return None
 
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    if FILE in names:
+        yield functools.partial(PipelineTokenizer.read, folder)
+        return
     if any(name.endswith(".json") for name in names):  # two files of tokens and merges
         pair = contents(read_bpe, folder)
         if pair is not None and set(ROBERTA_TOKENS) <= set(pair[0]):

@@ -30,7 +30,9 @@ at U+166D, and its tables lack marks, punctuation and format characters of newer
 import collections
 import functools
 import os
-from collections.abc import Iterable, Sequence
+import re
+import string
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -49,10 +51,11 @@ _LONG_WORD = "\U0010ffff"
 # --- Rows that need no cleaning -------------------------------------------------------------
 # Characters that are split off or dropped as white space by the tokenizer in any case: ASCII
 # white space and punctuation, dashes and quotes, ideographs with their punctuation.
-SPLITTING = (
-    r" \t\n\r!-/:-@\[-`{-~\x{2010}-\x{2027}\x{3001}-\x{3003}\x{3008}-\x{3011}\x{4E00}-\x{9FFF}"
+_OTHER_SPLITTING = (
+    r"\x{2010}-\x{2027}\x{3001}-\x{3003}\x{3008}-\x{3011}\x{4E00}-\x{9FFF}"
     r"\x{FF01}\x{FF08}\x{FF09}\x{FF0C}\x{FF1A}\x{FF1B}\x{FF1F}"
 )
+SPLITTING = r" \t\n\r!-/:-@\[-`{-~" + _OTHER_SPLITTING
 # Characters of words that stay as they are except for ASCII lower-casing: in the uncased list those
 # without case and decomposition, in the cased one all up to the first character to be dropped.
 # Few ranges on purpose: the automaton holds this class 200 times, once per character of a word.
@@ -80,16 +83,21 @@ VOCABULARY_FILE = "vocab.txt"
 _MAX_UTF8_BYTES = 4
 
 
-def _simple(word: str) -> str:
-    """Return a pattern of text of `SPLITTING` and at most 200 `word` characters in a row.
+def simple(word: str, longest: int = MAX_WORD_CHARS, without: Collection[str] = ()) -> str:
+    """Return a pattern of text of `SPLITTING` and at most `longest` `word` characters in a row.
 
-    The classes are disjoint, so the automaton is deterministic: linear in time and in states.
+    `without` is punctuation of ASCII that the text does not have. The classes are disjoint, so the
+    automaton is deterministic: linear in time and in states.
     """
-    run = rf"[{word}]{{0,{MAX_WORD_CHARS}}}"
-    return rf"(?:{run}[{SPLITTING}])*{run}"
+    run = rf"[{word}]{{0,{longest}}}"
+    splitting = SPLITTING
+    if without:
+        marks = re.escape("".join(char for char in string.punctuation if char not in without))
+        splitting = rf" \t\n\r{marks}{_OTHER_SPLITTING}"
+    return rf"(?:{run}[{splitting}])*{run}"
 
 
-_SIMPLE = {True: _simple(UNCASED_WORD), False: _simple(CASED_WORD)}
+_SIMPLE = {True: simple(UNCASED_WORD), False: simple(CASED_WORD)}
 
 
 def normalize(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
@@ -100,8 +108,8 @@ def normalize(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
     # ASCII first for all rows: the Unicode lower-casing then cannot depend on the process's locale
     # (Turkish I), and is not needed for rows of ASCII alone.
     lowered = tf.strings.lower(strings) if lowercase else strings
-    simple = tf.strings.regex_full_match(lowered, _SIMPLE[lowercase])
-    return apply_where(~simple, lambda rows: _normalize_any(rows, lowercase), lowered)
+    clean = tf.strings.regex_full_match(lowered, _SIMPLE[lowercase])
+    return apply_where(~clean, lambda rows: _normalize_any(rows, lowercase), lowered)
 
 
 def _normalize_any(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
@@ -280,7 +288,7 @@ class WordPieceTokenizer(PieceTokenizer):
         )
         try:
             with tf.init_scope(), tf.device("CPU:0"):
-                self._wordpiece = _tokenizer_of(tuple(tokens))
+                self._wordpiece = fast_wordpiece(tuple(tokens))
         except RuntimeError as error:
             raise ValueError(
                 f"{source} makes no tokenizer ({error}); it needs tokens besides the special ones"
@@ -298,12 +306,13 @@ class WordPieceTokenizer(PieceTokenizer):
 
 
 @functools.lru_cache(maxsize=4)  # a run reads its vocabulary more than once
-def _tokenizer_of(tokens: tuple[str, ...]) -> Any:
+def fast_wordpiece(tokens: tuple[str, ...], unknown: str = UNK) -> Any:
+    """Return TensorFlow Text's tokenizer; a RuntimeError if it can't be made of the tokens."""
     return tf_text.FastWordpieceTokenizer(
         tokens,
         suffix_indicator=CONTINUATION,
         max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
-        unknown_token=UNK,
+        unknown_token=unknown,
         token_out_type=tf.int32,
     )
 

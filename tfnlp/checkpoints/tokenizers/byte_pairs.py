@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -21,11 +22,15 @@ from tokenizers import (
 from tfnlp.checkpoints.formats.tensors import reading
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
+    AROUND,
     CONFIG,
     NAME,
+    find_pipeline,
     read_tokenizer_json,
     write_config,
+    write_pipeline,
 )
+from tfnlp.text import PipelineTokenizer
 from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
 
 FILES = (*FILE_NAMES[-1], NAME, CONFIG)
@@ -40,40 +45,61 @@ def find_byte_pairs(
     lowercase: bool | None,
     vocab_size: int,
     loader: str,
+    needs: Sequence[str] = (),
 ) -> FoundTokenizer:
     """Return the tokenizer of `vocab`, or of the files in the folder: see `TokenizerFiles`.
 
-    `make` is a function of (tokens, merges) to the tokenizer.
+    `make` is a function of (tokens, merges) to the tokenizer, `needs` the special tokens that the
+    model can't do without. A `tokenizer.json` is executed as it stands, also beside the two files
+    where these alone do not tell all.
     """
     if lowercase is not None:
         raise ValueError(f"lowercase={lowercase}: a byte-pair vocabulary says itself what it is of")
     given = folder if vocab is None else pathlib.Path(vocab)
     path = given if given.is_file() else given / NAME
     if any(all((given / file).is_file() for file in pair) for pair in FILE_NAMES):
-        path = given
+        path = given if _is_usual(given / NAME) else path
     elif not path.is_file():
         if vocab is None:
             return refused(f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}")
         pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
         raise FileNotFoundError(f"vocab {given} holds no vocabulary; looked for {pairs}, or {NAME}")
-    return FoundTokenizer(functools.partial(_tokenizer, make, path, vocab_size), str(path))
+    return FoundTokenizer(functools.partial(_made, make, path, vocab_size, needs), str(path))
 
 
-def _tokenizer(make: Callable[..., Any], path: pathlib.Path, vocab_size: int) -> Any:
-    tokens, merges = read_bpe(path) if path.is_dir() else _read_json(path)
+def _made(
+    make: Callable[..., Any], path: pathlib.Path, vocab_size: int, needs: Sequence[str]
+) -> Any:
+    if not path.is_dir() and not _of_words(path):
+        return find_pipeline(path, vocab_size, needs).make()
+    tokens, merges = read_bpe(path) if path.is_dir() else _read_words(path)
     check_size(f"in {path}", len(tokens), vocab_size)
     return make((tokens, merges))
 
 
-def _read_json(path: pathlib.Path) -> tuple[Tokens, Merges]:
+def _of_words(path: pathlib.Path) -> bool:
+    """Return whether a `tokenizer.json` is that of a GPT, whose text cleaning it does not tell."""
+    return read_tokenizer_json(path).model.get("end_of_word_suffix") == "</w>"
+
+
+def _read_words(path: pathlib.Path) -> tuple[Tokens, Merges]:
     found = read_tokenizer_json(path)
-    found.check_kind("BPE", "this model")
     with reading(path):
-        if found.model.get("end_of_word_suffix") == "</w>":  # as in GPT
-            found.check_words()
-        else:
-            found.check_bytes()
+        found.check_kind("BPE", "this model")
+        found.check_words()
         return list(found.tokens), found.merges()
+
+
+def _is_usual(path: pathlib.Path) -> bool:
+    """Return whether there is no `tokenizer.json`, or one for which GPT-2's own code stands."""
+    if not path.is_file():
+        return True
+    try:
+        if not _of_words(path):
+            read_tokenizer_json(path).check_bytes()
+    except ValueError:
+        return False
+    return True
 
 
 def write_byte_pairs(folder: str, tokenizer: Any) -> None:
@@ -95,6 +121,8 @@ def write_task_tokens(
 
     `first` is the id of the first of them, `padding` that of padding where there are none.
     """
+    if isinstance(tokenizer, PipelineTokenizer):
+        return _write_task_pipeline(folder, tokenizer, first, ends, max_length, padding)
     tokens = list(tokenizer.vocabulary)
     if None in tokens:
         raise ValueError("the vocabulary is a part of one, which tokenizer.json can't hold")
@@ -112,6 +140,41 @@ def write_task_tokens(
         special["pad_token"] = tokens[padding]
     # The class that takes all from tokenizer.json.
     write_config(folder, "PreTrainedTokenizerFast", max_length, special)
+
+
+def _write_task_pipeline(
+    folder: str,
+    tokenizer: PipelineTokenizer,
+    first: int,
+    ends: tuple[str, str, str] | None,
+    max_length: int,
+    padding: int | None,
+) -> None:
+    """Write a `tokenizer.json` again, with the tokens `ends` put around texts, or with padding."""
+    if padding is not None:
+        contents, size = json.loads(tokenizer.contents), tokenizer.vocab_size
+        unused = {f"<|unused {i}|>": i for i in range(size, padding + 1)}
+        contents["model"]["vocab"].update(unused)
+        token = [*tokenizer.vocabulary, *unused][padding]
+        tokenizer = PipelineTokenizer(contents, tokenizer.config | {"pad_token": token})
+    if ends is not None:
+        made = Tokenizer.from_str(tokenizer.contents)
+        if {*ends} & {*tokenizer.vocabulary}:
+            raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
+        unused = (f"<|unused {i}|>" for i in range(tokenizer.vocab_size, first))
+        made.add_special_tokens([*unused, *ends])
+        made.post_processor = _around(ends, made.token_to_id)
+        tokenizer = PipelineTokenizer(made.to_str(), tokenizer.config | {"pad_token": ends[1]})
+    write_pipeline(folder, tokenizer, max_length)
+
+
+def _around(ends: tuple[str, str, str], number: Callable[[str], int]) -> Any:
+    start, delimiter, extract = ends
+    return processors.TemplateProcessing(
+        single=f"{start} $A {extract}",
+        pair=f"{start} $A {delimiter} $B {extract}",
+        special_tokens=[(token, number(token)) for token in ends],
+    )
 
 
 def write_gpt_json(
@@ -134,12 +197,7 @@ def write_gpt_json(
     if ends is None:
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     else:
-        start, delimiter, extract = ends
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{start} $A {extract}",
-            pair=f"{start} $A {delimiter} $B {extract}",
-            special_tokens=[(token, ids[token]) for token in ends],
-        )
+        tokenizer.post_processor = _around(ends, ids.get)
     # Bytes are never unknown: there "<unk>" is a token like others.
     special = [token for token in ([] if of_bytes else [_UNKNOWN]) + [_END] if token in ids]
     tokenizer.add_special_tokens([*dict.fromkeys([*special, *marks, *(ends or ())])])
@@ -170,6 +228,8 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
     """
 
     def write(folder: str, tokenizer: Any, max_length: int) -> None:
+        if isinstance(tokenizer, PipelineTokenizer):
+            return write_pipeline(folder, tokenizer, max_length)
         write_byte_pairs(folder, tokenizer)
         tokens = tokenizer.vocabulary
         names = ("pad", "unk", "cls", "sep", "mask")
@@ -189,4 +249,4 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
         special |= {"bos_token": before[0], "eos_token": after[0]}
         write_config(folder, kind, max_length, special)
 
-    return TokenizerFiles(functools.partial(find_byte_pairs, make), write, FILES)
+    return TokenizerFiles(functools.partial(find_byte_pairs, make, needs=AROUND), write, FILES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import os
 import pathlib
@@ -19,17 +18,15 @@ from tokenizers import (
 )
 
 from tfnlp.checkpoints.formats.json_files import read_json
-from tfnlp.checkpoints.formats.tensors import reading
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     CONFIG,
     NAME,
-    TokenizerJson,
-    read_tokenizer_json,
-    steps_of,
+    find_json,
     write_config,
+    write_pipeline,
 )
-from tfnlp.text import SentencePieceTokenizer
+from tfnlp.text import PipelineTokenizer, SentencePieceTokenizer
 from tfnlp.text.lines import shown
 from tfnlp.text.sentencepiece import (
     CLS,
@@ -37,9 +34,7 @@ from tfnlp.text.sentencepiece import (
     MODEL_FILE,
     PAD,
     SEP,
-    SPECIAL_PIECES,
     UNK,
-    make_model,
     piece_scores,
     read_pieces,
     stored_normalization,
@@ -61,20 +56,11 @@ def find_sentencepiece(
     See `TokenizerFiles`; where nothing says it, text is lower-cased.
     """
     path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / MODEL_FILE
-    if vocab is None and not path.exists():
-        path = folder / NAME
-        if not path.exists():
-            absent = f"the checkpoint has no {MODEL_FILE} or {NAME} beside it"
-            return refused(f"{absent}; pass vocab= to {loader}", lowercase=lowercase)
+    if path.suffix == ".json" or (vocab is None and not path.exists()):
+        return find_json(folder, vocab, lowercase, vocab_size, loader, MODEL_FILE)
     try:
-        if path.suffix == ".json":
-            found = read_tokenizer_json(path)
-            with reading(path):
-                model, stated = _of_json(found)
-                _, pieces = read_pieces(model)
-        else:
-            stated = _lowercase(folder)
-            model, pieces = read_pieces(path)
+        stated = _lowercase(folder)
+        model, pieces = read_pieces(path)
     except ValueError as error:
         return refused(str(error), str(path), lowercase)
     check_size(str(path), len(pieces), vocab_size)
@@ -85,6 +71,8 @@ def find_sentencepiece(
 
 def write_sentencepiece(folder: str, tokenizer: Any, max_length: int) -> None:
     """Write `spiece.model`, `tokenizer.json` and `tokenizer_config.json`."""
+    if isinstance(tokenizer, PipelineTokenizer):
+        return write_pipeline(folder, tokenizer, max_length)
     tokenizer.write(folder)
     _write_json(folder, tokenizer)
     settings = {
@@ -116,31 +104,6 @@ def _write_json(folder: str, tokenizer: Any) -> None:
     )
     made.add_special_tokens([PAD, UNK, CLS, SEP, AddedToken(MASK, lstrip=True)])
     made.save(os.path.join(folder, NAME))
-
-
-def _of_json(found: TokenizerJson) -> tuple[bytes, bool]:
-    """Return the model that a `tokenizer.json` describes, and whether text is lower-cased."""
-    found.check_kind("Unigram", "ALBERT")
-    found.check_added()
-    if found.model.get("byte_fallback"):
-        found.refuse("model.byte_fallback", True, "false")
-    names, table = [], b""
-    for step in steps_of(found.contents.get("normalizer"), "normalizers"):
-        kind = step.get("type")
-        if kind == "Precompiled" and isinstance(step.get("precompiled_charsmap"), str):
-            table = base64.b64decode(step["precompiled_charsmap"])
-        elif kind != "Replace":
-            names.append(kind)
-    lowercase = bool(names)
-    if names not in ([], list(_UNCASED)):
-        found.refuse("normalizer", names, f"none or {', '.join(_UNCASED)}")
-    scores = [(piece, float(score)) for piece, score in found.model["vocab"]]
-    if len(scores) != len(found.tokens):
-        found.refuse("added_tokens", found.tokens[len(scores) :][:1], "those of the model")
-    missing = [piece for piece in SPECIAL_PIECES if piece not in found.tokens]
-    if missing:
-        found.refuse("model.vocab", f"no {missing[0]}", "the special pieces of ALBERT")
-    return make_model(scores, table), lowercase
 
 
 def _lowercase(folder: pathlib.Path) -> bool:

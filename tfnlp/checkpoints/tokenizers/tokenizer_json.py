@@ -6,17 +6,29 @@ that a tokenizer which is made gives the ids of the file's own.
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tfnlp.checkpoints.formats.json_files import read_json, write_json
-from tfnlp.checkpoints.formats.tensors import Refused
+from tfnlp.checkpoints.formats.tensors import Refused, reading
+from tfnlp.checkpoints.tokenizers.files import (
+    FoundTokenizer,
+    TokenizerFiles,
+    check_size,
+    refused,
+)
+from tfnlp.text import ROBERTA_TOKENS, GPT2Tokenizer, RobertaTokenizer, WordPieceTokenizer
 from tfnlp.text.lines import shown
+from tfnlp.text.pipeline import CONFIG, FILE, NotExact, PipelineTokenizer, lowercases, steps_of
+from tfnlp.text.wordpiece import CONTINUATION
 
-NAME, CONFIG = "tokenizer.json", "tokenizer_config.json"
+NAME = FILE
+AROUND = ("cls", "sep", "pad", "unk")  # the tokens that an encoder's tokenizer needs
 _BERT_NORMALIZER = {
     "clean_text": True,
     "handle_chinese_chars": True,
@@ -84,8 +96,19 @@ class TokenizerJson:
         self._check_only("pre_tokenizer", "pretokenizers", {"type": "BertPreTokenizer"})
         return bool(lowercase)
 
+    def check_wordpieces(self) -> None:
+        """Check that text is cleaned and cut as by a `WordPieceTokenizer`."""
+        with reading(self.path):
+            self.check_kind("WordPiece", "this model")
+            self.lowercase()
+            self.check_added()
+            prefix = self.model.get("continuing_subword_prefix", CONTINUATION)
+            if prefix != CONTINUATION:
+                self.refuse("model.continuing_subword_prefix", prefix, CONTINUATION)
+
     def check_bytes(self) -> None:
         """Check that text is cut and encoded as GPT-2 does it."""
+        self.check_kind("BPE", "this model")
         self._check_bpe()
         if self.model.get("end_of_word_suffix"):
             self.refuse("model.end_of_word_suffix", self.model["end_of_word_suffix"], "none")
@@ -98,6 +121,14 @@ class TokenizerJson:
         """Check that words are merged as GPT does it; its text cleaning is known by this alone."""
         self._check_bpe()
         self.lowercase() or self.refuse("normalizer", "a cased one", "a lower-cased one, as GPT")
+
+    def tells_second(self) -> bool:
+        """Return whether the second text of a pair is told by its type, as in BERT."""
+        for step in steps_of(self.contents.get("post_processor"), "processors"):
+            if step["type"] == "TemplateProcessing":
+                types = [next(iter(part.values()))["type_id"] for part in step["pair"]]
+                return types == [0, 0, 0, 1, 1]
+        return True
 
     def template(self, name: str) -> list[str | int]:
         """Return what stands around "single" or "pair": "A" and "B" for texts, ids for tokens."""
@@ -189,18 +220,110 @@ def _of(contents: Mapping[str, Any], key: str, kind: type) -> Any:
     return value if isinstance(value, kind) else None
 
 
-def steps_of(part: Any, several: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the steps of a part, those of a `Sequence` one by one."""
-    if not isinstance(part, dict):
-        return
-    if part.get("type") == "Sequence" and isinstance(part.get(several), list):
-        for step in part[several]:
-            yield from steps_of(step, several)
-    else:
-        yield part
+def find_json(
+    folder: pathlib.Path,
+    vocab: str | os.PathLike | None,
+    lowercase: bool | None,
+    vocab_size: int,
+    loader: str,
+    *others: str,
+) -> FoundTokenizer:
+    """Return the tokenizer of a `tokenizer.json`: see `TokenizerFiles`.
+
+    `others` are names of files that could be there instead, for messages.
+    """
+    path = pathlib.Path(vocab) if vocab is not None else folder / NAME
+    if vocab is None and not path.is_file():
+        names = " or ".join([*others, NAME])
+        absent = f"the checkpoint has no {names} beside it; pass vocab= to {loader}"
+        return refused(absent, lowercase=lowercase)
+    found = find_pipeline(path, vocab_size)
+    if lowercase in (None, found.lowercase):
+        return found
+    reason = f"lowercase={lowercase}: {path} says itself how text is read; leave it out"
+    return refused(reason, str(path), lowercase)
+
+
+def find_pipeline(
+    path: pathlib.Path, vocab_size: int, needs: Sequence[str] = AROUND
+) -> FoundTokenizer:
+    """Return the tokenizer that a `tokenizer.json` describes, whatever it is made of.
+
+    Args:
+        path: the file; settings are read from `tokenizer_config.json` beside it.
+        vocab_size: rows of the model's table.
+        needs: the special tokens that the model can't do without.
+    """
+    try:
+        found = read_tokenizer_json(path)
+    except ValueError as error:
+        return refused(str(error), str(path))
+    check_size(str(path), len(found.tokens), vocab_size)
+    make = functools.partial(_pipeline, found, tuple(needs))
+    try:
+        return FoundTokenizer(make, str(path), lowercases(found.contents))
+    except ValueError as error:
+        return refused(f"{path} has a normalizer that can't be read: {error}", str(path))
+
+
+def _pipeline(found: TokenizerJson, needs: Sequence[str]) -> PipelineTokenizer:
+    beside = found.path.with_name(CONFIG)
+    config = read_json(beside) if beside.is_file() else {}
+    with reading(found.path):
+        found.merges()
+        try:
+            made = PipelineTokenizer(found.contents, config)
+        except NotExact as error:
+            raise Refused(f"{found.path} has {error}, which tfnlp can't do exactly") from error
+    if "cls" in needs and made.cls_id < 0:
+        after = found.contents.get("post_processor")
+        kind = after and after.get("type")
+        found.refuse("post_processor", kind, "one token before a text and one or two after it")
+    if "cls" in needs and made.separators == 1 and not found.tells_second():
+        found.refuse("post_processor", "TemplateProcessing", "type 1 for the second text")
+    missing = [f"{name}_token" for name in needs if getattr(made, f"{name}_id") < 0]
+    if missing:
+        raise Refused(
+            f"{found.path} tells no {', '.join(missing)}, which the model needs; expected one "
+            f"in {CONFIG}"
+        )
+    return made
+
+
+def plain_tokenizer(tokenizer: PipelineTokenizer) -> Any:
+    """Return tfnlp's own tokenizer of word pieces or bytes that stands for a `tokenizer.json`.
+
+    Raises:
+        Refused: there is none; the message names the part that is different.
+    """
+    contents = json.loads(tokenizer.contents)
+    tokens = tokenizer.vocabulary
+    found = TokenizerJson(pathlib.Path(NAME), contents, contents["model"], tokens)
+    if tokenizer.kind == "WordPiece":
+        found.check_wordpieces()
+        return WordPieceTokenizer(tokens, tokenizer.lowercase)
+    found.check_bytes()
+    kind = RobertaTokenizer if {*ROBERTA_TOKENS} <= {*tokens} else GPT2Tokenizer
+    return kind((tokens, tokenizer.merges))
+
+
+def write_pipeline(folder: str, tokenizer: PipelineTokenizer, max_length: int) -> None:
+    """Write the two files of a tokenizer that was read from them."""
+    tokenizer.write(folder)
+    names = {
+        f"{name}_token": tokenizer.vocabulary[getattr(tokenizer, f"{name}_id")]
+        for name in (*AROUND, "mask")
+        if getattr(tokenizer, f"{name}_id") >= 0
+    }
+    # The class that takes all from tokenizer.json.
+    write_config(folder, "PreTrainedTokenizerFast", max_length, names | tokenizer.config)
 
 
 def write_config(folder: str, kind: str, max_length: int, settings: Mapping[str, Any]) -> None:
     """Write `tokenizer_config.json`."""
     stated = {"tokenizer_class": kind, "model_max_length": max_length, **settings}
     write_json(os.path.join(folder, CONFIG), stated)
+
+
+# Of families whose tokenizers are of no kind that tfnlp learns.
+TOKENIZER_JSON = TokenizerFiles(find_json, write_pipeline, (NAME, CONFIG))

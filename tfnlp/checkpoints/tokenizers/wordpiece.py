@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from tfnlp.checkpoints.formats.json_files import read_json
-from tfnlp.checkpoints.formats.tensors import reading
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     CONFIG,
     NAME,
+    find_pipeline,
     read_tokenizer_json,
     write_config,
+    write_pipeline,
 )
-from tfnlp.text import WordPieceTokenizer
+from tfnlp.text import PipelineTokenizer, WordPieceTokenizer
 from tfnlp.text.lines import shown, write_text
-from tfnlp.text.wordpiece import CLS, CONTINUATION, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
+from tfnlp.text.wordpiece import CLS, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
 
 _VOCABULARY = "vocab.txt"
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
@@ -71,9 +72,13 @@ def find_wordpiece(
     vocab_size: int,
     loader: str,
 ) -> FoundTokenizer:
-    """Return the tokenizer of `vocab.txt` or `tokenizer.json`: see `TokenizerFiles`."""
+    """Return the tokenizer of `vocab.txt` or `tokenizer.json`: see `TokenizerFiles`.
+
+    A `tokenizer.json` is executed as it stands, also beside a `vocab.txt` that it does not belong
+    to in the usual way.
+    """
     path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
-    if vocab is None and not path.exists():
+    if vocab is None and not (path.exists() and _is_usual(folder / NAME)):
         path = folder / NAME
         if not path.exists():
             absent = f"the checkpoint has no {_VOCABULARY} or {NAME} beside it"
@@ -88,20 +93,26 @@ def find_wordpiece(
 
 
 def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> FoundTokenizer:
-    found = read_tokenizer_json(path)
-    found.check_kind("WordPiece", "this model")
-    check_size(str(path), len(found.tokens), vocab_size)
+    found = find_pipeline(path, vocab_size)
+    if lowercase is None or lowercase == found.lowercase:
+        return found
+    other = read_tokenizer_json(path)
     try:
-        with reading(path):
-            stated = found.lowercase()
-            found.check_added()
-            prefix = found.model.get("continuing_subword_prefix", CONTINUATION)
-            if prefix != CONTINUATION:
-                found.refuse("model.continuing_subword_prefix", prefix, CONTINUATION)
+        other.check_wordpieces()
     except ValueError as error:
         return refused(str(error), str(path), lowercase)
-    lowercase = stated if lowercase is None else lowercase
-    return _found(found.tokens, path, lowercase)
+    return _found(other.tokens, path, lowercase)
+
+
+def _is_usual(path: pathlib.Path) -> bool:
+    """Return whether there is no `tokenizer.json`, or one that BERT's own tokenizer stands for."""
+    if not path.is_file():
+        return True
+    try:
+        read_tokenizer_json(path).check_wordpieces()
+    except ValueError:
+        return False
+    return True
 
 
 def _found(vocabulary: str | list[str], path: pathlib.Path, lowercase: bool) -> FoundTokenizer:
@@ -123,6 +134,8 @@ class WordPieces(NamedTuple):
 
 def write_wordpiece(folder: str, tokenizer: Any, max_length: int) -> None:
     """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`."""
+    if isinstance(tokenizer, PipelineTokenizer):
+        return write_pipeline(folder, tokenizer, max_length)
     tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
     write_text(os.path.join(folder, _VOCABULARY), "".join(f"{token}\n" for token in tokens))
     _write_json(folder, tokens, lowercase, getattr(tokenizer, "marks", []))

@@ -119,6 +119,8 @@ def masked_pieces(tokenizer: Any, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf
     # The text between the masks is tokenized. The tokenizer itself reads "[MASK]" as three words,
     # like Google's, so that text can't contain special tokens.
     parts = tf.strings.split(texts, tokenizer.mask_token)  # [B, (parts)]
+    if tokenizer.mask_token in tokenizer.marks:  # it reads masks itself, as its file says
+        return tokenizer.tokenize(texts), parts
     read = parts.values  # [N]
     if tokenizer.keeps_spaces:  # the mask stands for the space before it, as in `transformers`
         bare = tf.strings.regex_replace(read, _SPACES, "")

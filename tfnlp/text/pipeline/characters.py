@@ -1,0 +1,201 @@
+"""Characters of a batch of texts as one flat tensor, and tables by code point.
+
+A text is a row of code points. A token that was found in it stands there as the one number
+`FIRST_TOKEN + id`, above all code points, in a section of its own: no step of a tokenizer looks
+beyond its section, and the tables leave such numbers alone.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.text.gpt2_words import characters
+from tfnlp.text.pipeline.library import SEQUENCE, CharacterChanges
+
+FIRST_TOKEN = 0x110000
+_PAGE = 256
+_TOKENS = FIRST_TOKEN // _PAGE  # number of the page of all tokens
+_REPLACEMENT = 0xFFFD
+
+
+class Text(NamedTuple):
+    """Sections of texts.
+
+    Attributes:
+        chars: int32 `[N]`.
+        splits: int64 `[S + 1]`, where the sections begin and end.
+        first: bool `[S]`, whether the section begins with its text's first character.
+        rows: int64 `[B + 1]`, the sections of each text.
+    """
+
+    chars: tf.Tensor
+    splits: tf.Tensor
+    first: tf.Tensor
+    rows: tf.Tensor
+
+
+def read_text(strings: tf.Tensor) -> Text:
+    """Return the texts of strings `[B]`, each a section. Bytes that are not UTF-8 are U+FFFD."""
+    ends = tf.cumsum(tf.strings.length(strings) + 1) - 1  # [B]
+    data = tf.io.decode_raw(
+        tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")])), tf.uint8
+    )
+    offsets, points = characters(data)
+    is_end = scattered(tf.size(data), ends)
+    apart = tf.gather(is_end, offsets)
+    count = tf.size(strings, tf.int64)
+    chars = tf.boolean_mask(points, ~apart)
+    chars = tf.where((chars >= 0xDC00) & (chars < 0xE000), _REPLACEMENT, chars)
+    splits = tf.concat([[0], tf.where(apart)[:, 0] - tf.range(count)], 0)
+    return Text(chars, splits, tf.fill([count], True), tf.range(count + 1))
+
+
+def scattered(size: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Return bool `[size]`, True at the places int `[P]`."""
+    return tf.tensor_scatter_nd_update(
+        tf.zeros([size], tf.bool), places[:, None], tf.ones_like(places, tf.bool)
+    )
+
+
+def before(flags: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:
+    """Return the flag of the character before each `[N]`, False where a word begins."""
+    return tf.concat([[False], flags[:-1]], 0)[: tf.size(flags)] & ~begins
+
+
+def begins_of(text: Text) -> tf.Tensor:
+    """Return whether a section begins at each character, bool `[N]`."""
+    starts, ends = text.splits[:-1], text.splits[1:]
+    return scattered(tf.size(text.chars), tf.boolean_mask(starts, ends > starts))
+
+
+def last_place(flags: tf.Tensor) -> tf.Tensor:
+    """Return for each of bool `[N]` the place of the last True up to it, int64; -1 if none."""
+    places = tf.concat([[-1], tf.where(flags)[:, 0]], 0)
+    return tf.gather(places, tf.cumsum(tf.cast(flags, tf.int32)))
+
+
+def utf8(chars: tf.Tensor, where: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return characters `[N]` with the bytes of their UTF-8 in the places of some.
+
+    Returns:
+        Bytes and the other characters, int32 `[M]`; the place of the character that each is of,
+        int64 `[M]`; and its own place in that, int32 `[M]`.
+    """
+    more = [where & (chars >= limit) for limit in (0x80, 0x800, 0x10000)]
+    width = 1 + sum(tf.cast(flags, tf.int64) for flags in more)
+    of = tf.repeat(tf.range(tf.size(chars, tf.int64)), width)
+    starts = tf.cumsum(width) - width
+    place = tf.cast(tf.range(tf.size(of, tf.int64)) - tf.gather(starts, of), tf.int32)
+    char, count = tf.gather(chars, of), tf.cast(tf.gather(width, of), tf.int32)
+    rest = tf.bitwise.right_shift(char, 6 * tf.maximum(count - 1 - place, 0))
+    lead = tf.gather(tf.constant([0, 0, 0xC0, 0xE0, 0xF0]), count)
+    value = tf.where(place > 0, 0x80 + (rest & 0x3F), tf.where(count > 1, lead + rest, char))
+    return value, of, place
+
+
+class Table:
+    """Values by code point; tokens have 0.
+
+    Args:
+        values: `[0x110000]`, of any dtype.
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        numbers: dict[bytes, int] = {}
+        padded = np.concatenate([values, np.zeros(_PAGE, values.dtype)]).reshape(-1, _PAGE)
+        page_of = [numbers.setdefault(page.tobytes(), len(numbers)) for page in padded]
+        self._pages = tf.constant(np.frombuffer(b"".join(numbers), values.dtype))
+        self._page_of = tf.constant(page_of, tf.int32)
+
+    def of(self, chars: tf.Tensor) -> tf.Tensor:
+        """Return the values of int32 `[N]`."""
+        page = tf.minimum(tf.bitwise.right_shift(chars, 8), _TOKENS)
+        return tf.gather(
+            self._pages, tf.gather(self._page_of, page) * _PAGE + tf.bitwise.bitwise_and(chars, 255)
+        )
+
+
+class CharacterMap:
+    """Characters to none, one or several, each alone.
+
+    Args:
+        changes: what becomes of them.
+    """
+
+    def __init__(self, changes: CharacterChanges) -> None:
+        self._table = Table(changes.differences)
+        self._several = Several(changes.sequences)
+
+    def apply(self, text: Text) -> Text:
+        """Return the text with every character replaced."""
+        chars = text.chars + self._table.of(text.chars)
+        if not self._several.count:
+            return text._replace(chars=chars)
+        return self._several.apply(text, chars)
+
+
+class Several:
+    """Sequences that take the places of single characters.
+
+    Args:
+        sequences: of code points.
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
+        self.count = len(sequences)
+        lengths = np.array([len(s) for s in sequences], np.int64)
+        self._flat = tf.constant([c for s in sequences for c in s], tf.int32)
+        self._lengths = tf.constant(lengths)
+        self._starts = tf.constant(np.cumsum(lengths) - lengths)
+
+    def number(self, sequence: tf.Tensor | int) -> tf.Tensor | int:
+        """Return the character that stands for a sequence until `apply`."""
+        return SEQUENCE + sequence
+
+    def apply(self, text: Text, chars: tf.Tensor) -> Text:
+        """Return the text with these characters `[N]`, sequences in their places."""
+
+        def expanded() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            is_one = chars < SEQUENCE
+            which = tf.maximum(chars - SEQUENCE, 0)
+            count = tf.size(chars, tf.int64)
+            starts = tf.where(is_one, tf.range(count), count + tf.gather(self._starts, which))
+            lengths = tf.where(is_one, tf.constant(1, tf.int64), tf.gather(self._lengths, which))
+            places = tf.ragged.range(starts, starts + lengths)
+            found = tf.gather(tf.concat([chars, self._flat], 0), places.flat_values)
+            splits = tf.gather(places.row_splits, text.splits)
+            # A section whose first character is gone does not begin with it.
+            at = tf.minimum(text.splits[:-1], count)
+            kept = tf.gather(tf.concat([lengths, [1]], 0), at) > 0
+            return found, splits, text.first & kept
+
+        found, splits, first = tf.cond(
+            tf.reduce_any(chars >= SEQUENCE), expanded, lambda: (chars, text.splits, text.first)
+        )
+        return text._replace(chars=found, splits=splits, first=first)
+
+
+def insert(chars: tf.Tensor, at: tf.Tensor, content: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Put characters before those where bool `at` `[N]` holds.
+
+    Returns:
+        The characters, int32 `[M]`, and the new places of the old ones, int64 `[N]`.
+    """
+    count = tf.size(chars, tf.int64)
+    places = tf.range(count) + tf.cumsum(tf.cast(at, tf.int64)) * len(content)
+    starts = tf.boolean_mask(places, at) - len(content)  # [K]
+    size = count + tf.size(starts, tf.int64) * len(content)
+    new = tf.scatter_nd(places[:, None], chars, [size])
+    for i, char in enumerate(content):
+        new = tf.tensor_scatter_nd_update(
+            new, starts[:, None] + i, tf.fill(tf.shape(starts), tf.constant(char, tf.int32))
+        )
+    return new, places
+
+
+def keep(chars: tf.Tensor, kept: tf.Tensor, splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the characters where bool `kept` `[N]` holds, and the splits of their sections."""
+    number = tf.concat([[0], tf.cumsum(tf.cast(kept, tf.int64))], 0)
+    return tf.boolean_mask(chars, kept), tf.gather(number, splits)

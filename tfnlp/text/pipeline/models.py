@@ -1,0 +1,397 @@
+"""The models of a `tokenizer.json`: words to ids, in the TensorFlow graph."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.text.byte_pairs import BytePairs
+from tfnlp.text.pipeline.characters import FIRST_TOKEN, Table, utf8
+from tfnlp.text.pipeline.patterns import NotExact
+from tfnlp.text.pipeline.pieces import Pieces, prefix_hashes
+
+_UNKNOWN_PENALTY = 10.0  # of a Unigram: below the score of its least probable piece
+_BYTES = [f"<0x{i:02X}>" for i in range(256)]
+
+
+class Model:
+    """Words to ids.
+
+    Words that are one token are looked up; of the others each distinct one of a batch is cut once.
+
+    Args:
+        words: words that are one token, with their ids.
+        cut: function of the characters of words, int32 `[N]`, and where they begin and end, int64
+            `[W]` each, that returns int32 `[M]` ids, and int64 `[M]`, the numbers of their words,
+            in the order of the words.
+    """
+
+    def __init__(
+        self,
+        words: Pieces,
+        cut: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+    ) -> None:
+        self._words = words
+        self._cut = cut
+
+    def encode(self, chars: tf.Tensor, begins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the ids of words.
+
+        Args:
+            chars: int32 `[N]`.
+            begins: bool `[N]`, whether a word begins at the character.
+
+        Returns:
+            The ids of each word, int32 ragged `[W, (tokens)]`, and int64 `[W]`, where it begins.
+        """
+        starts = tf.where(begins)[:, 0]
+        count = tf.size(starts, tf.int64)
+        stops = tf.concat([starts[1:], [tf.size(chars, tf.int64)]], 0)[:count]
+        hashes = prefix_hashes(chars).of(starts, stops)
+        known, ids = self._words.find(hashes)
+        first = tf.gather(chars, starts)
+        token = first >= FIRST_TOKEN
+        known, ids = known | token, tf.where(token, first - FIRST_TOKEN, ids)
+
+        def with_cut() -> tuple[tf.Tensor, tf.Tensor]:
+            lost = tf.where(~known)[:, 0]
+            found, of = tf.unique(tf.gather(hashes, lost))
+            kinds = tf.size(found)
+            chosen = tf.math.unsorted_segment_min(tf.range(tf.size(lost)), of, kinds)
+            chosen = tf.gather(lost, chosen)  # a word of each kind
+            begin, length = (tf.gather(x, chosen) for x in (starts, stops - starts))
+            own = tf.gather(chars, tf.ragged.range(begin, begin + length).values)
+            ends = tf.cumsum(length)
+            cut, word = self._cut(own, ends - length, ends)
+            counts = tf.math.bincount(
+                tf.cast(word, tf.int32), minlength=kinds, maxlength=kinds, dtype=tf.int64
+            )
+            firsts = tf.cumsum(counts, exclusive=True)
+            source = tf.concat([ids, cut], 0)
+            at = tf.tensor_scatter_nd_update(
+                tf.range(count), lost[:, None], count + tf.gather(firsts, of)
+            )
+            number = tf.tensor_scatter_nd_update(
+                tf.ones([count], tf.int64), lost[:, None], tf.gather(counts, of)
+            )
+            places = tf.ragged.range(at, at + number)
+            return tf.gather(source, places.values), places.row_splits
+
+        flat, splits = tf.cond(tf.reduce_all(known), lambda: (ids, tf.range(count + 1)), with_cut)
+        return tf.RaggedTensor.from_row_splits(flat, splits, validate=False), starts
+
+
+def _pieces_in_turn(
+    lengths: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Follow pieces from the beginnings of words to their ends.
+
+    Args:
+        lengths: int64 `[N]`, of the piece that begins at each character; 0 for none.
+        starts: int64 `[W]`.
+        ends: int64 `[W]`.
+
+    Returns:
+        Whether a piece is taken at each character, bool `[N]`, and which words end well, `[W]`.
+    """
+    count = tf.size(starts, tf.int64)
+
+    def step(
+        taken: tf.Tensor, good: tf.Tensor, words: tf.Tensor, at: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        length = tf.gather(lengths, at)
+        taken = tf.tensor_scatter_nd_update(taken, at[:, None], length > 0)
+        failed = tf.boolean_mask(words, length == 0)[:, None]
+        good = tf.tensor_scatter_nd_update(good, failed, tf.zeros_like(failed[:, 0], tf.bool))
+        at += length
+        goes_on = (length > 0) & (at < tf.gather(ends, words))
+        return taken, good, tf.boolean_mask(words, goes_on), tf.boolean_mask(at, goes_on)
+
+    free = tf.TensorShape([None])
+    return tf.while_loop(
+        lambda taken, good, words, at: tf.size(words) > 0,
+        step,
+        (tf.zeros_like(lengths, tf.bool), tf.fill([count], True), tf.range(count), starts),
+        shape_invariants=(free,) * 4,
+    )[:2]
+
+
+def _word_of(size: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
+    """Return the number of the word of each of `size` characters, int64."""
+    ones = tf.ones_like(starts, tf.int64)
+    return tf.cumsum(tf.scatter_nd(starts[:, None], ones, size[None])) - 1
+
+
+class _WordPiece:
+    def __init__(self, model: Mapping[str, Any], whole: Pieces, words: Mapping[str, int]) -> None:
+        vocab = model["vocab"]
+        prefix = model.get("continuing_subword_prefix", "##")
+        self._unknown = vocab.get(model["unk_token"])
+        if self._unknown is None:
+            raise NotExact(f"model whose unk_token {model['unk_token']!r} is no token")
+        self._limit = model.get("max_input_chars_per_word", 100)
+        inside = {t[len(prefix) :]: i for t, i in vocab.items() if t.startswith(prefix)}
+        inside.pop("", None)
+        self._begin = whole if len(words) == len(vocab) else Pieces(vocab)
+        self._inside = Pieces(inside)
+        self._lengths = {
+            part: tf.constant(part.lengths, tf.int64) for part in (self._begin, self._inside)
+        }
+
+    def __call__(
+        self, chars: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        size = tf.size(chars, tf.int64)
+        word = _word_of(size, starts)
+        end = tf.gather(ends, word)
+        short = ends - starts <= self._limit
+        hashes = prefix_hashes(chars)
+        inner = tf.where(tf.gather(short, word))[:, 0]
+        lengths, ids = tf.zeros([size], tf.int64), tf.zeros([size], tf.int32)
+        for pieces, places in ((self._inside, inner), (self._begin, starts)):
+            known, numbers = pieces.all_from(hashes, places, tf.gather(end, places))
+            which = tf.argmax(tf.cast(known, tf.int8), 1)
+            length = tf.where(tf.reduce_any(known, 1), tf.gather(self._lengths[pieces], which), 0)
+            lengths = tf.tensor_scatter_nd_update(lengths, places[:, None], length)
+            number = tf.gather(numbers, which, batch_dims=1)
+            ids = tf.tensor_scatter_nd_update(ids, places[:, None], number)
+        whole = tf.where(short)[:, 0]
+        taken, good = _pieces_in_turn(lengths, tf.gather(starts, whole), tf.gather(ends, whole))
+        good = tf.tensor_scatter_nd_update(
+            tf.zeros_like(short),
+            tf.boolean_mask(whole, good)[:, None],
+            tf.fill([tf.reduce_sum(tf.cast(good, tf.int32))], True),
+        )
+        bad = tf.boolean_mask(starts, ~good)[:, None]
+        ids = tf.tensor_scatter_nd_update(
+            ids, bad, tf.fill(tf.shape(bad)[:1], tf.constant(self._unknown, tf.int32))
+        )
+        taken &= tf.gather(good, word)
+        taken = tf.tensor_scatter_nd_update(taken, bad, tf.ones_like(bad[:, 0], tf.bool))
+        places = tf.where(taken)[:, 0]
+        return tf.gather(ids, places), tf.gather(word, places)
+
+
+class _WordLevel:
+    def __init__(self, model: Mapping[str, Any], *_: Any) -> None:
+        self._unknown = model["vocab"].get(model["unk_token"])
+        if self._unknown is None:
+            raise NotExact(f"model whose unk_token {model['unk_token']!r} is no token")
+
+    def __call__(
+        self, chars: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        words = tf.range(tf.size(starts, tf.int64))
+        return tf.fill(tf.shape(words), tf.constant(self._unknown, tf.int32)), words
+
+
+class _Unigram:
+    """The pieces with the largest sum of scores (Kudo 2018); of equal sums that of longer ones."""
+
+    def __init__(self, model: Mapping[str, Any], *_: Any) -> None:
+        vocab = model["vocab"]
+        self._unknown = model.get("unk_id")
+        if self._unknown is None:
+            raise NotExact("model without unk_id")
+        if model.get("alpha"):
+            raise NotExact(f"model.alpha={model['alpha']}")
+        ids = {token: i for i, (token, _) in enumerate(vocab)}
+        self._scores = tf.constant([score for _, score in vocab], tf.float64)
+        self._least = float(min(score for _, score in vocab)) - _UNKNOWN_PENALTY
+        self._pieces = Pieces({token: i for token, i in ids.items() if token})
+        self._lengths = tf.constant(self._pieces.lengths, tf.int64)
+        self._bytes = _byte_tokens(model, ids)
+
+    def __call__(
+        self, chars: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        size = tf.size(chars, tf.int64)
+        word = _word_of(size, starts)
+        places = tf.range(size)
+        known, numbers = self._pieces.all_from(prefix_hashes(chars), places, tf.gather(ends, word))
+        scores = tf.where(known, tf.gather(self._scores, numbers), -np.inf)  # [N, L]
+        single = tf.where(known[:, -1], scores[:, -1], self._least)
+        scores = tf.concat([scores[:, :-1], single[:, None]], 1)
+        numbers = tf.where(known, numbers, self._unknown)
+        which, taken = self._best(scores, starts, ends, word)
+        places = tf.where(taken)[:, 0]
+        ids = tf.gather_nd(numbers, tf.stack([places, tf.gather(which, places)], 1))
+        of = tf.gather(word, places)
+        lost = ids == self._unknown
+        if self._bytes is not None:
+            return _as_bytes(ids, of, lost, tf.gather(chars, places), self._bytes)
+        same = tf.concat([[False], (of[1:] == of[:-1]) & lost[:-1]], 0)[: tf.size(ids)]
+        kept = ~(lost & same)  # unknown characters that follow each other are one
+        return tf.boolean_mask(ids, kept), tf.boolean_mask(of, kept)
+
+    def _best(
+        self, scores: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor, word: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the best piece from each character, int64 `[N]`, and which of them are taken.
+
+        All words go on by a character at a time. What is known of them after `t` characters stands
+        together, the longest words first: those that end sooner are left out at the end.
+        """
+        count, kinds = tf.size(starts, tf.int64), tf.size(self._lengths, tf.int64)
+        length = ends - starts
+        order = tf.cast(tf.argsort(-length, stable=True), tf.int64)
+        every = tf.range(count)
+        rank = tf.scatter_nd(order[:, None], every, count[None])  # [W]
+        length = tf.gather(length, order)
+        longest = tf.reduce_max(tf.concat([length, [0]], 0))
+        # How many words have at least t characters, and where what is known of them begins.
+        counts = count - tf.searchsorted(
+            length[::-1], tf.range(longest + 1), "left", out_type=tf.int64
+        )
+        begins = tf.cumsum(counts, exclusive=True)  # [T + 1]
+        places = tf.range(tf.size(word, tf.int64))
+        after = places - tf.gather(starts, word) + 1  # [N], characters
+        row = tf.gather(begins, after) + tf.gather(rank, word) - count
+        place = tf.scatter_nd(row[:, None], places, tf.shape(row, tf.int64))  # in the order of rows
+        after = tf.gather(after, place)[:, None]
+        begin = tf.maximum(place[:, None] + 1 - self._lengths, 0)
+        score = tf.gather(tf.reshape(scores, [-1]), begin * kinds + tf.range(kinds))
+        score = tf.where(after >= self._lengths, score, -np.inf)  # [N, L], by where pieces end
+
+        def forward(t: tf.Tensor, best: tf.Tensor, back: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            first, words = begins[t], every[: counts[t]]
+            own = score[first - count : first - count + counts[t]]
+            before = tf.gather(begins, tf.maximum(t - self._lengths, 0))
+            sums = tf.gather(best, words[:, None] + before) + own
+            at = (first + words)[:, None]
+            best = tf.tensor_scatter_nd_update(best, at, tf.reduce_max(sums, 1))
+            return t + 1, best, tf.tensor_scatter_nd_update(back, at, tf.argmax(sums, 1))
+
+        size = tf.size(word, tf.int64)
+        _, _, back = tf.while_loop(
+            lambda t, *_: t <= longest,
+            forward,
+            (
+                tf.constant(1, tf.int64),
+                tf.zeros([size + count], tf.float64),
+                tf.zeros([size + count], tf.int64),
+            ),
+        )
+
+        def backward(
+            which: tf.Tensor, taken: tf.Tensor, words: tf.Tensor, rest: tf.Tensor
+        ) -> tuple[tf.Tensor, ...]:
+            chosen = tf.gather(back, tf.gather(begins, rest) + tf.gather(rank, words))
+            rest -= tf.gather(self._lengths, chosen)
+            place = (tf.gather(starts, words) + rest)[:, None]
+            which = tf.tensor_scatter_nd_update(which, place, chosen)
+            taken = tf.tensor_scatter_nd_update(taken, place, tf.ones_like(chosen, tf.bool))
+            more = rest > 0
+            return which, taken, tf.boolean_mask(words, more), tf.boolean_mask(rest, more)
+
+        free = tf.TensorShape([None])
+        return tf.while_loop(
+            lambda which, taken, words, rest: tf.size(words) > 0,
+            backward,
+            (tf.zeros([size], tf.int64), tf.zeros([size], tf.bool), every, ends - starts),
+            shape_invariants=(free,) * 4,
+        )[:2]
+
+
+class _BytePairs:
+    def __init__(self, model: Mapping[str, Any], *_: Any) -> None:
+        if model.get("dropout"):
+            raise NotExact(f"model.dropout={model['dropout']}")
+        if model.get("continuing_subword_prefix"):
+            raise NotExact(
+                f"model.continuing_subword_prefix={model['continuing_subword_prefix']!r}"
+            )
+        vocab = model["vocab"]
+        suffix = model.get("end_of_word_suffix") or ""
+        self._fuses = bool(model.get("fuse_unk"))
+        merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in model["merges"]]
+        tokens = sorted(vocab, key=vocab.get)
+        self._pairs = BytePairs(tokens, merges, None, unknown=0, in_turn=True)
+        self._ids = tf.constant([vocab[token] for token in tokens], tf.int32)
+        numbers = self._pairs.symbols  # the tokens first, in their order
+        unknown = model.get("unk_token")
+        if unknown is not None and unknown not in vocab:
+            raise NotExact(f"model whose unk_token {unknown!r} is no token")
+        self._lost = -1 if unknown is None else numbers[unknown]
+        inner, last = (np.zeros(FIRST_TOKEN, np.int32) for _ in range(2))
+        for token, number in numbers.items():
+            if len(token) == 1:
+                inner[ord(token)] = number + 1
+            if suffix and len(token) == 1 + len(suffix) and token.endswith(suffix):
+                last[ord(token[0])] = number + 1
+        self._inner, self._last = Table(inner), Table(last) if suffix else None
+        self._bytes = _byte_tokens(model, numbers)
+        if self._bytes is not None and suffix:
+            raise NotExact("model.byte_fallback with an end_of_word_suffix")
+
+    def __call__(
+        self, chars: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        size = tf.size(chars, tf.int64)
+        word = _word_of(size, starts)
+        symbols = self._inner.of(chars)
+        if self._last is not None:
+            at = ends - 1
+            final = self._last.of(tf.gather(chars, at))
+            symbols = tf.tensor_scatter_nd_update(symbols, at[:, None], final)
+        lost = symbols == 0
+        symbols -= 1
+        if self._bytes is not None:
+            symbols, word = _as_bytes(symbols, word, lost, chars, self._bytes)
+        elif self._lost < 0:
+            symbols, word = tf.boolean_mask(symbols, ~lost), tf.boolean_mask(word, ~lost)
+        else:
+            symbols = tf.where(lost, self._lost, symbols)
+            if self._fuses:
+                same = tf.concat([[False], (word[1:] == word[:-1]) & lost[:-1]], 0)[:size]
+                kept = ~(lost & same)
+                symbols, word = tf.boolean_mask(symbols, kept), tf.boolean_mask(word, kept)
+        # A word may have no symbols left; each is followed by a separator all the same.
+        words, count = tf.size(starts, tf.int64), tf.size(symbols, tf.int64)
+        places = tf.range(count) + word
+        every = tf.fill([count + words], tf.constant(self._pairs.separator, tf.int64))
+        every = tf.tensor_scatter_nd_update(every, places[:, None], tf.cast(symbols, tf.int64))
+        merged = self._pairs.merge(every)
+        apart = merged == self._pairs.separator
+        word = tf.cumsum(tf.cast(apart, tf.int64), exclusive=True)
+        merged = tf.boolean_mask(merged, ~apart)
+        return tf.gather(self._ids, merged), tf.boolean_mask(word, ~apart)
+
+
+def _byte_tokens(model: Mapping[str, Any], numbers: Mapping[str, int]) -> tf.Tensor | None:
+    """Return the numbers of the tokens for bytes, int32 `[256]`; None if they are not used."""
+    if not model.get("byte_fallback"):
+        return None
+    there = [token for token in _BYTES if token in numbers]
+    if not there:
+        return None
+    if len(there) < len(_BYTES):
+        raise NotExact(f"model.byte_fallback with {len(there)} of 256 tokens for bytes")
+    return tf.constant([numbers[token] for token in _BYTES], tf.int32)
+
+
+def _as_bytes(
+    ids: tf.Tensor, words: tf.Tensor, lost: tf.Tensor, chars: tf.Tensor, tokens: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return ids and words `[M]` with the tokens of its bytes for each lost character."""
+    value, of, _ = utf8(chars, lost)
+    gone = tf.gather(lost, of)
+    found = tf.where(gone, tf.gather(tokens, tf.where(gone, value, 0)), tf.gather(ids, of))
+    return found, tf.gather(words, of)
+
+
+_MAKERS = {
+    "BPE": _BytePairs,
+    "Unigram": _Unigram,
+    "WordLevel": _WordLevel,
+    "WordPiece": _WordPiece,
+}
+
+
+def make_model(model: Mapping[str, Any], words: Mapping[str, int]) -> Model:
+    """Return the model; `words` are those that it makes one token of, with its id."""
+    if model.get("type") not in _MAKERS:
+        raise NotExact(f"model.type={model.get('type')!r}")
+    whole = Pieces(words)
+    return Model(whole, _MAKERS[model["type"]](model, whole, words))
