@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from tfnlp.data.labelled.tag_rows import TagRows
 from tfnlp.data.labelled.tag_schemes import is_bio
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence, TagRows, split_sentence
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence, split_sentence
 from tfnlp.settings.tag import TagSettings
 from tfnlp.tasks.entities import entity_scores
 from tfnlp.tasks.playground import Field, Playground

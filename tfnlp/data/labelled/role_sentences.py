@@ -4,18 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfnlp.data.labelled.rows import BadRow, TaskData, file_kind, gather
-from tfnlp.data.labelled.tables import Reading, Table, cell
-from tfnlp.data.labelled.tag_schemes import OUTSIDE
-from tfnlp.data.labelled.tagged_sentences import (
+from tfnlp.data.labelled.column_files import (
     Lines,
-    TaggedSentence,
-    WordRows,
     conllu_sentences,
     conllu_words,
     is_conllu,
-    sentence_maker,
 )
+from tfnlp.data.labelled.rows import BadRow, TaskData, file_kind, gather
+from tfnlp.data.labelled.tables import Reading, Table, cell
+from tfnlp.data.labelled.tag_rows import WordRows, sentence_maker
+from tfnlp.data.labelled.tag_schemes import OUTSIDE
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 
 PREDICATE = "predicate"
 _SENSE = 10  # the column after the ten of CoNLL-U

@@ -1,0 +1,194 @@
+"""Rows of sentences with a tag for each word, from files of columns, tables, JSON and spans."""
+
+import abc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from tfnlp.data.labelled.column_files import columns_file, conllu_file, is_conllu
+from tfnlp.data.labelled.forms import Record, RowForm
+from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_kind, gather
+from tfnlp.data.labelled.tables import (
+    JSON_KINDS,
+    PARQUET,
+    Column,
+    Reading,
+    Row,
+    Table,
+    cell,
+    find_columns,
+    read_table,
+)
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, read_as_bio
+from tfnlp.data.labelled.tagged_sentences import (
+    OF_TEXT,
+    SPAN_COLUMNS,
+    TaggedSentence,
+    checked_tag,
+    span_row,
+    split_sentence,
+)
+
+WORD_COLUMNS = (("words",), ("tokens",))
+TAG_COLUMNS = ("tags", "labels", "ner_tags")
+_TABLE_WORDS, _TABLE_TAGS = (("word",), ("token",)), ("tag", "ner", "ner_tag", "label")
+_TEXT = ("text",)
+
+
+class WordRows(RowForm):
+    """Words with a tag for each. Tags of entities are read as BIO, see `read_as_bio`.
+
+    Tags that are all "O", "B-..." or "I-..." mark entities: IOB1 is read as BIO, and so are BIOES,
+    BILOU and other schemes with E, L, S, U, M or W in place of B or I.
+    """
+
+    label: ClassVar[str] = "tags"
+
+    def of_file(self, path: str, how: Reading) -> TaskData:
+        if file_kind(path) in (*JSON_KINDS, PARQUET):
+            return super().of_file(path, how)
+        return self.of_lines(path, how)
+
+    @abc.abstractmethod
+    def of_lines(self, path: str, how: Reading) -> TaskData:
+        """Return the examples of a file with a line for each word."""
+
+    def finished(self, data: TaskData) -> TaskData:
+        examples, scheme = read_as_bio(data.examples)
+        return replace(data, examples=examples, scheme=scheme)
+
+    def understood(self, data: TaskData) -> str:
+        """Return columns, scheme, and three words with their tags, of an entity if there is one."""
+        tags = {tag for e in data.examples for tag in e.tags or ()}
+        scheme = data.scheme or f"{len(tags):,} tags that mark no entities"
+        tagged = [e for e in data.examples if e.tags]
+        example = next((e for e in tagged if {*e.tags} != {OUTSIDE}), tagged[0])
+        first = next((n for n, tag in enumerate(example.tags) if tag != OUTSIDE), 0)
+        first = max(0, min(first, len(example.tags) - 3))
+        pairs = zip(example.words, example.tags, strict=True)
+        shown = " ".join(f"{word}/{tag}" for word, tag in [*pairs][first : first + 3])
+        return "; ".join(filter(None, [super().understood(data), scheme, shown]))
+
+
+class TagRows(WordRows):
+    """Words with a tag for each.
+
+    `.conllu` is CoNLL-U, whose words are the syntactic ones: multiword tokens (`1-2`) and empty
+    nodes (`1.1`) are skipped, see universaldependencies.org/format.html. `.jsonl` has `words` or
+    `tokens` and `tags`, or `spans` in their place, see `span_row`. `.csv` has a row for each word
+    and names of columns, of which one begins with "sentence": a value other than the one before it
+    begins a sentence, an empty one goes on with it. All other files are CoNLL: one word per line,
+    columns between tabs or spaces, blank lines between sentences; or CoNLL-U of another name, by
+    its first sentence. A header, -DOCSTART- and lines that begin with "#" and are no words are
+    ignored; a bad line spoils its sentence.
+
+    `text` is the column of the words; None: the first that does not count, of JSON words or tokens.
+    `label` is that of the tags: of CoNLL a number, None the last; of CoNLL-U "upos" (also None),
+    "xpos" or a number; of JSON and TFDS None: tags, labels or ner_tags.
+    """
+
+    expected: ClassVar[str] = "([word, ...], [tag, ...])"
+    fields: ClassVar[tuple[str, ...]] = ("words", "tags")
+    example: ClassVar[type] = TaggedSentence
+
+    def fields_of(self, row: object, labelled: bool) -> Record:
+        if not labelled and isinstance(row, list) and all(isinstance(x, str) for x in row):
+            return [row]  # words without tags
+        return super().fields_of(row, labelled)
+
+    def of_lines(self, path: str, how: Reading) -> TaskData:
+        text, label = how.text, how.label
+        if file_kind(path) == ".csv":
+            sentences = list(_table_sentences(read_table(path, how.columns), how))
+            table = Table(path, ["words", "tags"], sentences)
+            return self.of_table(table, replace(how, text=None, label=None))
+        if file_kind(path) == ".conllu" or text is None and is_conllu(path):
+            if text is not None:
+                raise ValueError(
+                    f"{path}: the words of CoNLL-U are its column FORM; leave text out"
+                )
+            return conllu_file(path, "upos" if label is None else label, how)
+        if text is not None and len(text) != 1:
+            raise ValueError(f"{path}: text must be one column, that of the words; got {text!r}")
+        return columns_file(path, how)
+
+    def of_table(self, table: Table, how: Reading) -> TaskData:
+        return gather(table.source, table.rows, sentence_maker(table, how), how.skip)
+
+
+def sentence_maker(table: Table, how: Reading) -> Callable[[dict | list], TaggedSentence]:
+    """Return what makes the sentence of a row of a table, from words or from a text."""
+    if not how.columns and _has_spans(table.header):
+        return lambda row: span_row(row, how)
+    words, answer = _tag_columns(table, how)
+    return lambda row: _tagged_words(row, words, answer, how)
+
+
+def _tag_columns(table: Table, how: Reading) -> tuple[Column, Column | None]:
+    """Return the columns of words and tags of a table, see `find_columns`."""
+    columns = WORD_COLUMNS if how.labelled else (*WORD_COLUMNS, _TEXT)
+    header = {*(table.header or ())}
+    if not how.labelled and header >= {*_TEXT} and not header & {*(how.text or ())}:
+        how = replace(how, text=None)  # the columns of a run that was trained on words
+    chosen, answer = find_columns(table, how, columns, TAG_COLUMNS)
+    if len(chosen) != 1:
+        raise ValueError(
+            f"{table.source}: text must be one column, that of the words; got {chosen!r}"
+        )
+    return chosen[0], answer
+
+
+def _tagged_words(
+    row: dict | list, column: Column, answer: Column | None, how: Reading
+) -> TaggedSentence:
+    """Return the sentence of a row with a list of words and one of tags, or of a text to tag."""
+    words = cell(row, column)
+    if isinstance(words, str) and not how.labelled:
+        return split_sentence(checked_text(words, f"{column!r}", True), how.splitter)
+    if not isinstance(words, list) or not words:
+        raise BadRow(f"{column!r} must be a list of one word or more; got {words!r:.60}")
+    words = tuple(checked_text(word, "a word") for word in words)
+    tags = row.get(answer) if answer is not None else None
+    if tags is None and not how.labelled:
+        return TaggedSentence(words, None)
+    if not isinstance(tags, list) or len(tags) != len(words):
+        count = f"{len(tags)} tags" if isinstance(tags, list) else f"{tags!r:.60}"
+        raise BadRow(f"expected a list of {len(words)} tags, one for each word; got {count}")
+    if any(isinstance(tag, bool) or not isinstance(tag, (str, int)) for tag in tags):
+        raise BadRow(f"tags must be names or numbers; got {tags!r:.60}")
+    return TaggedSentence(words, tuple(checked_tag(str(tag)) for tag in tags))
+
+
+def _table_sentences(table: Table, how: Reading) -> Iterator[Row]:
+    """Yield the words and tags of each sentence of a table with a row for each word."""
+    (word, *_), tag = find_columns(table, how, _TABLE_WORDS, _TABLE_TAGS)
+    marks = [name for name in table.header or () if str(name).lower().startswith("sentence")]
+    if not marks:
+        raise ValueError(
+            f"{table.source}: no column says where sentences begin, such as 'Sentence #'; add one"
+        )
+    sentence: dict[str, list] = {}
+    last = begin = None
+    for where, row in table.rows:
+        mark = None if isinstance(row, BadRow) else row.get(marks[0], "").strip()
+        if sentence and mark != last and mark != "":
+            yield begin, sentence
+            sentence = {}
+        if mark is None:
+            yield where, row
+            continue
+        if not sentence:
+            begin, last = where, mark
+        sentence.setdefault("words", []).append(row.get(word))
+        if tag is not None:
+            sentence.setdefault("tags", []).append(row.get(tag))
+    if sentence:
+        yield begin, sentence
+
+
+def _has_spans(header: Sequence[Any] | None) -> bool:
+    """Return whether the rows of a table with these columns have spans in place of tags."""
+    columns = set(header or ())
+    if columns & {"words", "tokens"}:
+        return bool(columns & {*SPAN_COLUMNS}) and not columns & {*TAG_COLUMNS}
+    return "text" in columns and bool(columns & {*SPAN_COLUMNS, *OF_TEXT})
