@@ -23,7 +23,7 @@ def test_scripts_load(name):
         pytest.skip(f"needs {error.name}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_script_for_gpus_measures_small_models(tmp_path):
     cases = ["--tiny", "--sides", "tfnlp", "--only", "GPT", "--block", "0.01"]
     script = "from benchmarks.gpu import main; main()"

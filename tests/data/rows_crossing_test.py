@@ -180,13 +180,13 @@ _want = {}
 
 
 def pairs(entries, containers):
-    """All pairs: what needs a model is slow, of entries of seconds every fourth; others long."""
+    """All pairs: what needs a model is slow, of entries of seconds every eighth; others long."""
     for entry in entries:
         for number, container in enumerate(containers):
             mark = ()
             if entry not in ("texts_of", "documents_of", "read"):
-                seconds = entry in ("fill", "unlabelled", "report", "train", "dev")
-                mark = pytest.mark.long if seconds and number % 4 else pytest.mark.slow
+                seconds = entry in ("pretrain", "fill", "unlabelled", "report", "train", "dev")
+                mark = pytest.mark.long if seconds and number % 8 else pytest.mark.slow
             yield pytest.param(entry, container, marks=mark, id=f"{entry}-{container}")
 
 
