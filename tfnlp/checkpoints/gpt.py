@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -225,7 +226,9 @@ def _write_tokenizer(folder: str, tokenizer: Any, max_length: int) -> None:
 def huggingface_config(
     config: Mapping[str, Any], architecture: str, tokenizer: GPTTokenizer | GPT2Tokenizer | None
 ) -> dict[str, Any]:
-    """Return the contents of `config.json`; `config` are the arguments of `gpt`."""
+    """Return the contents of `config.json`; `config` are arguments of `gpt`, which has the rest."""
+    usual = {name: p.default for name, p in inspect.signature(gpt).parameters.items()}
+    config = {**usual, **config}
     norm_first, hidden = config["norm_first"], config["hidden_size"]
     wide = config["intermediate_size"]
     kind = MODEL_TYPES[norm_first]

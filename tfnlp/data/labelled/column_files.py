@@ -168,7 +168,7 @@ def is_conllu(path: str) -> bool:
     """Return whether a file is CoNLL-U, whatever its name, by its first sentence."""
     _, lines = next(conllu_sentences(path), ("", []))
     try:
-        numbers = [fields[0] for _, fields in conllu_words(lines, 1)]
+        numbers = [fields[0] for _, fields in conllu_words(lines, 2)]
     except BadRow:
         return False
     enough = all(len(fields) >= 10 for _, fields in lines)
