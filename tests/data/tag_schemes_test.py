@@ -186,6 +186,8 @@ def test_a_column_that_counts_is_none_of_words(start, running, tmp_path):
     assert Tag.read(numbers).examples[0].words == ("EU", "rejects", "3")
     with pytest.raises(ValueError, match="counts the words"):
         Tag.read(write(tmp_path, "1 O\n2 B-A\n\n1 O\n2 O\n", "c.conll"))
+    with pytest.raises(ValueError, match="expected words and tags"):
+        Tag.read(write(tmp_path, "1\n", "d.conll"))
 
 
 @pytest.mark.parametrize(
