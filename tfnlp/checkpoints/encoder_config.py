@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tfnlp.checkpoints.encoder_files import EncoderFiles
 
 
+# Layers that only some encoders have, by the argument that asks for them.
+_OF_SOME = {"num_segments": "segment_embedding", "position_buckets": "distance_embedding"}
 _SHARED = re.compile(r"shared_layer_\d+_\d+")  # blocks of an ALBERT with several
 
 
@@ -93,7 +95,7 @@ def read_config(
             f"model_type={names.model_type!r}"
         )
     check_fields(path, config, known)
-    stated = {**names.optional, **config}
+    stated = {**names.optional, **config, **names.fixed}
     arguments: dict[str, Any] = {
         argument: read_size(path, stated, key, files.title) for key, argument in names.sizes.items()
     }
@@ -101,6 +103,11 @@ def read_config(
         raise ValueError(
             f"{path} has more groups of layers ({names.size_key('num_groups')}="
             f"{arguments['num_groups']}) than layers ({arguments['num_layers']})"
+        )
+    if arguments.get("position_buckets", 32) < 32:
+        raise ValueError(
+            f"{path} has {names.size_key('position_buckets')}={arguments['position_buckets']}; "
+            "expected at least 32, which are read"
         )
     if names.counts_from_padding:
         padding, positions = stated["pad_token_id"], arguments["max_positions"]
@@ -129,8 +136,7 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
     layers = {layer.name: layer for layer in model.layers}
     block = next((each for each in model.layers if isinstance(each, TransformerBlock)), None)
     needed = {"token_embedding", "position_embedding"}
-    if "num_segments" in files.config.sizes.values():
-        needed.add("segment_embedding")
+    needed |= {_OF_SOME[name] for name in files.config.sizes.values() if name in _OF_SOME}
     if not needed <= set(layers) or block is None or "encoder_outputs" not in model.output:
         name = files.encoder.__name__
         raise ValueError(
@@ -160,6 +166,7 @@ def layer_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of a Transformer that its layers, by name, and a block of it have."""
     token, segments = layers["token_embedding"], layers.get("segment_embedding")
+    bias = layers.get("distance_embedding")
     return {
         "vocab_size": token.vocab_size,
         "num_layers": num_layers,
@@ -170,6 +177,7 @@ def layer_arguments(
         "max_positions": layers["position_embedding"].max_positions,
         "padding_id": layers["position_embedding"].offset - 1,
         "num_segments": None if segments is None else segments.num_segments,
+        "position_buckets": None if bias is None else bias.num_buckets,
         "dropout": block.dropout,
         "attention_dropout": block.attention_dropout,
         "norm_epsilon": block.norm_epsilon,
