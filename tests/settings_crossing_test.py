@@ -106,6 +106,7 @@ WITHOUT = {
     **dict.fromkeys(("valid", "valid_source", "valid_target", "dev"), ("held_out",)),
     "vocab": ("vocab_size", "min_count", "max_vocab"),
     "text": ("source", "target"),
+    "size": ("num_layers",),
 }
 
 _WORDS = books.path().read_text(encoding="utf-8")[:5000].split()
@@ -119,7 +120,7 @@ _PAIRS |= dict(source="{text.txt}", target="{text.txt}", held_out=0.3)
 _TASK = dict(epochs=1, batch_size=4, accumulation=1, max_length=16)
 BASES = {
     "word2vec": _STEPS | dict(dimension=4, block=8, window=2, min_count=1),
-    "glove": _STEPS | dict(dimension=4, min_count=1, window=2),
+    "glove": _STEPS | dict(dimension=4, min_count=1, window=2, batch_size=1, held_out=0.6),
     "nnlm": _STEPS | dict(context=2, embedding_size=4, hidden_size=4),
     "seq2seq": _PAIRS,
     "transformer": _PAIRS | dict(num_layers=1, num_heads=2),
@@ -248,7 +249,8 @@ def off(owner, name, base):
     (field,) = (field for field in dataclasses.fields(kind) if field.name == name)
     now, choices = base.get(name, default_of(field)), field.metadata["choices"]
     value = VALUES.get(f"{owner} {name}", VALUES.get(name))
-    if value is not None and (not choices or isinstance(value, list) or value in choices):
+    fits = not choices or isinstance(value, list) or value in choices
+    if value is not None and value != now and fits:
         return value
     if choices:
         return next(choice for choice in choices if choice != now)

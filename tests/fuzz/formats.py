@@ -129,9 +129,11 @@ def _adapters(folder: pathlib.Path) -> Arrays:
 
 
 def _tokenizers(folder: pathlib.Path) -> None:
-    """Make the tokenizers of the files in folders of their own."""
+    """Make the tokenizers of the files in folders of their own, of those that were changed."""
     for name, find in _FINDERS.items():
-        find(folder / name, None, None, 1000, "x").make()
+        path = folder / name / "tokenizer.json"
+        if path.read_bytes() != _tokenizer_files()[f"{name}/tokenizer.json"]:  # it takes seconds
+            find(path.parent, None, None, 1000, "x").make()
 
 
 def _pieces(folder: pathlib.Path) -> Arrays:

@@ -582,7 +582,9 @@ def test_other_backends(row, backend, computed):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"needs {backend}")
     prefix = f"{row.name}|"
-    found = {k.removeprefix(prefix): v for k, v in computed(backend).items() if prefix in k}
+    found = {
+        k.removeprefix(prefix): v for k, v in computed(backend).items() if k.startswith(prefix)
+    }
     if "error" in found:
         pytest.fail(str(found["error"]))
     layer, inputs = row.made()
@@ -590,7 +592,7 @@ def test_other_backends(row, backend, computed):
     for i, y in enumerate(outputs):
         np.testing.assert_allclose(found.pop(f"output/{i}"), y, rtol=2e-5, atol=2e-5)
         # Processors differ in where they round bfloat16, which has 8 bits: 0.004.
-        assert np.abs(found.pop(f"bf16/{i}") - y).max() < 0.02 * max(1, np.abs(y).max())
+        assert np.abs(found.pop(f"bf16/{i}") - y).max() < 0.03 * max(1, np.abs(y).max())
     assert found.keys() == (set() if backend == "numpy" else {f"gradient/{n}" for n in gradients})
     for name, gradient in found.items():
         wanted = gradients[name.removeprefix("gradient/")]

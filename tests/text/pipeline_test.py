@@ -63,7 +63,9 @@ def test_special_tokens_are_text_on_request():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mpnet", "roberta with a space", "xlm-r"])
+@pytest.mark.parametrize(
+    "name", ["xlm-r", *(pytest.param(x, marks=pytest.mark.long) for x in ("mpnet", "roberta"))]
+)
 def test_save_load_save_load(name, tmp_path):
     tokenizer = PipelineTokenizer(FILES[name](), {"pad_token": "<pad>"})
     strings = tf.constant(texts(60, 50))

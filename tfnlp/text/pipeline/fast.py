@@ -49,6 +49,7 @@ def fast_bert(parts: Mapping[str, Any], spellings: Sequence[str]) -> Fast | None
     splitters = list(steps_of(parts.get("pre_tokenizer"), "pretokenizers"))
     if (
         [step["type"] for step in normalizers] != ["BertNormalizer"]
+        or not normalizers[0]["handle_chinese_chars"]
         or [step["type"] for step in splitters] != ["BertPreTokenizer"]
         or model["type"] != "WordPiece"
         or model.get("continuing_subword_prefix", CONTINUATION) != CONTINUATION

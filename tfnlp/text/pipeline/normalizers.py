@@ -322,25 +322,40 @@ def _key(first: Any, second: Any, third: Any = 0) -> Any:
     return (first * _PAIR + second) * _PAIR + third
 
 
+@functools.lru_cache(maxsize=4)
 def _charsmap(table: bytes) -> dict[str, str]:
-    """Return the keys of a table and what they become."""
+    """Return the keys of a table and what they become.
+
+    The table is a trie of darts-clone: a unit holds a label, whether a key ends there, and how far
+    the units after it are away. All keys of one length are followed at once.
+    """
     size = int.from_bytes(table[:4], "little")
-    units = np.frombuffer(table[4 : 4 + size], "<u4")
+    units = np.frombuffer(table[4 : 4 + size], "<u4").astype(np.int64)
     texts = table[4 + size :]
-    found = {}
-    nodes = [(b"", 0)]
-    labels = np.arange(256)
-    while nodes and len(units):
-        key, node = nodes.pop()
-        unit = int(units[node])
-        node ^= (unit >> 10) << ((unit & (1 << 9)) >> 6)
-        if key and unit >> 8 & 1:
-            begin = int(units[node]) & 0x7FFFFFFF
-            found[key.decode()] = texts[begin : texts.index(b"\0", begin)].decode()
-        places = (node ^ labels)[1:]
-        places = places[places < len(units)]
-        fits = (units[places] & 0x800000FF) == (places ^ node)
-        nodes += [(key + bytes([int(place) ^ node]), int(place)) for place in places[fits]]
+    found: dict[str, str] = {}
+    labels = units & 0x800000FF
+    inner = np.flatnonzero((labels > 0) & (labels < 256))  # not the values
+    parents = inner ^ labels[inner]
+    inner = inner[np.argsort(parents, kind="stable")]
+    parents = np.sort(parents)
+    keys, nodes = [b""], np.zeros(min(len(units), 1), np.int64)
+    followed = 0
+    while len(nodes):
+        followed += len(nodes)
+        if followed > 64 * len(units):  # whose parts may stand for several keys
+            raise NotExact("normalizer Precompiled whose table leads in a circle")
+        own = units[nodes]
+        nodes ^= (own >> 10) << ((own & 1 << 9) >> 6)
+        for i in np.flatnonzero(own & 1 << 8):
+            if keys[i]:
+                begin = int(units[nodes[i]]) & 0x7FFFFFFF
+                found[keys[i].decode()] = texts[begin : texts.index(b"\0", begin)].decode()
+        first, last = (np.searchsorted(parents, nodes, side) for side in ("left", "right"))
+        counts = last - first
+        which = np.repeat(np.arange(len(nodes)), counts)
+        rank = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+        nodes = inner[first[which] + rank]
+        keys = [keys[i] + bytes([k]) for i, k in zip(which, labels[nodes], strict=True)]
     return found
 
 

@@ -1,5 +1,6 @@
 """All steps of a `tokenizer.json`, one after the other."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class Pipeline:
             *_added(others, made.normalizer, split_special_tokens),
         )
         self._splitters = make_splitters(parts.get("pre_tokenizer"))
-        self._model = make_model(parts["model"], _single_words(made))
+        self._model = make_model(_model(parts, made), _single_words(made))
         spellings = [*_spellings(raw, None), *_spellings(others, made.normalizer)]
         self._fast = fast_bert(parts, spellings) or fast_bytes(parts, spellings)
 
@@ -72,6 +73,13 @@ class Pipeline:
         return tf.RaggedTensor.from_row_splits(
             ids.values, tf.gather(ids.row_splits, rows), validate=False
         )
+
+
+def _model(parts: Mapping[str, Any], made: Tokenizer) -> Mapping[str, Any]:
+    """Return the model, its scores those that the library has: it may round others by a bit."""
+    if parts["model"].get("type") != "Unigram":
+        return parts["model"]
+    return parts["model"] | {"vocab": json.loads(made.to_str())["model"]["vocab"]}
 
 
 def _added(tokens: Sequence[Mapping[str, Any]], normalizer: Any, as_text: bool) -> list[Any]:
