@@ -41,10 +41,10 @@ def test_random_models_are_equal_or_refused(first, tmp_path):
 
 @pytest.mark.long
 @needs_peers
-@pytest.mark.parametrize("first", range(0, 127, 32))
+@pytest.mark.parametrize("first", range(0, 167, 32))
 def test_adapters_of_peft_are_equal_or_refused(first, tmp_path):
     """Family x class of the base x task, each with one of the options of LoRA."""
-    results = fuzz_checkpoints.run(first, min(32, 127 - first), tmp_path, "adapters")
+    results = fuzz_checkpoints.run(first, min(32, 167 - first), tmp_path, "adapters")
     for each in results:
         lacks = each.name.startswith("lacks") or any(x in each.name for x in REFUSED)
         assert each.outcome.startswith("refused" if lacks else "equal"), each

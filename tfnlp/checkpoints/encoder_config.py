@@ -146,6 +146,8 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
     outputs, shared = model.output["encoder_outputs"], list(filter(_SHARED.fullmatch, layers))
     groups = {name.split("_")[2] for name in shared}
     found = layer_arguments(layers, block, len(outputs), outputs[-1].shape[-1])
+    if "distance_embedding" in layers:
+        found["position_buckets"] = layers["distance_embedding"].num_buckets
     found["num_groups"] = len(groups) or 1
     found["group_blocks"] = len(shared) // len(groups) if groups else 1
     found["num_layers"] //= found["group_blocks"]
@@ -166,7 +168,6 @@ def layer_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of a Transformer that its layers, by name, and a block of it have."""
     token, segments = layers["token_embedding"], layers.get("segment_embedding")
-    bias = layers.get("distance_embedding")
     return {
         "vocab_size": token.vocab_size,
         "num_layers": num_layers,
@@ -177,7 +178,6 @@ def layer_arguments(
         "max_positions": layers["position_embedding"].max_positions,
         "padding_id": layers["position_embedding"].offset - 1,
         "num_segments": None if segments is None else segments.num_segments,
-        "position_buckets": None if bias is None else bias.num_buckets,
         "dropout": block.dropout,
         "attention_dropout": block.attention_dropout,
         "norm_epsilon": block.norm_epsilon,
