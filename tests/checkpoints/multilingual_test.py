@@ -12,6 +12,7 @@ from tests.checkpoints.checkpoints import copied
 from tests.checkpoints.faults import one_line
 from tests.cli.command import tfnlp as command
 from tests.support import golden
+from tfnlp.families.encoder import draw_attention
 
 FOLDERS = golden("multilingual")
 TEXTS, PAIRS = json.loads((FOLDERS / "texts.json").read_text()).values()
@@ -88,6 +89,29 @@ def test_what_is_written_has_the_same_vectors(name, tmp_path):
     module = tf.saved_model.load(str(tmp_path / "module"))(TEXTS)
     for found in (again, module):
         np.testing.assert_allclose(found, expected(name)["vectors"], atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "family, given",
+    [
+        ("xlm-roberta", dict(start=str(FOLDERS / "xlm"), learning_rate=1e-30)),
+        ("mpnet", dict(vocab=str(FOLDERS / "mpnet"), num_layers=1, hidden_size=8, num_heads=2)),
+    ],
+)
+def test_pretraining_with_a_given_vocabulary(family, given, tmp_path):
+    """That of the start goes on; what is written of the run is read again."""
+    steps = dict(steps=1, batch_size=2, seq_length=12, held_out=0.5, layout="lines")
+    run = tfnlp.pretrain(family, TEXTS[2:] * 20, tmp_path / "run", **steps, **given)
+    run.save(tmp_path / "out")
+    again, mask = tfnlp.load(tmp_path / "out"), "the <mask> sang"
+    assert again.family is run.family and again.predict(mask) == run.predict(mask)
+    draw_attention(run, mask, str(tmp_path / "x.png"))
+    if "start" in given:
+        start = loaded("xlm")
+        assert run.tokenizer.contents == start.tokenizer.contents
+        for weight, before in zip(run.encoder.weights, start.encoder.weights, strict=False):
+            np.testing.assert_array_equal(weight, before)
 
 
 def test_a_vocabulary_is_given_not_learnt(tmp_path):
