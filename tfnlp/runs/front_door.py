@@ -87,7 +87,7 @@ def pretrain(
 
     Args:
         family: "word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
-            "roberta", "distilbert", "albert" or "electra".
+            "roberta", "distilbert", "xlm-roberta", "albert", "electra" or "mpnet".
         text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
             sentences) or of dicts; a table of pandas, polars or Arrow; a Hugging Face data set; a
             `tf.data.Dataset`. See `tfnlp.data.documents_of`. Of models that translate rows of a
