@@ -17,7 +17,7 @@ from tfnlp.layers import SentencePooling
 from tfnlp.serving import tasks, texts, vectors
 from tfnlp.serving.action import Action, Row, array_of
 from tfnlp.tasks import TASKS, Task
-from tfnlp.text.words import MARKS, SPACES
+from tfnlp.text.words import is_splitter
 
 _ENCODERS = ("encoder", "model")
 _PREPROCESSOR = "preprocessor"
@@ -138,7 +138,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
         call, task = _named(module, next(iter(described.arguments))), _task(found, described)
     if task is not None:
         splitter = _stated(found).get("splitter")
-        known = (splitter,) if splitter in (MARKS, SPACES) else ()
+        known = (splitter,) if is_splitter(splitter) else ()
         playground = task.playground(described.arguments, _labels(module), *known)
         return [tasks.of_task(task.name, playground, call)]
     given, got = set(described.arguments), set(_outputs(described))
