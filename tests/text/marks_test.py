@@ -10,7 +10,14 @@ from tests.support import GOLDENS
 from tfnlp.checkpoints.tokenizers.byte_pairs import sentence_byte_pairs, write_gpt_json
 from tfnlp.checkpoints.tokenizers.wordpiece import write_wordpiece
 from tfnlp.families.vocabularies import BYTE_PAIRS, WORD_PIECES
-from tfnlp.text import GPT2Tokenizer, GPTTokenizer, RobertaTokenizer, WordPieceTokenizer, train_bpe
+from tfnlp.text import (
+    BertReader,
+    GPT2Tokenizer,
+    GPTTokenizer,
+    RobertaTokenizer,
+    WordPieceTokenizer,
+    train_bpe,
+)
 from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS
 from tfnlp.text.wordpiece import SPECIAL_TOKENS
 from tfnlp.text.words import with_whole, word_places, words_with_offsets
@@ -163,26 +170,22 @@ def test_a_task_reads_marks_and_keeps_them(base, tmp_path):
 
 
 @pytest.mark.slow
-def test_vectors_and_answers_read_marks(base, tmp_path):
+def test_vectors_read_marks(base, tmp_path):
     pairs = [(f"the [E1] {word}", f"[E1] {word}") for word in "cat dog man house tree".split()] * 4
     settings = dict(marks=["[E1]"], epochs=1, batch_size=4)
     run = tfnlp.finetune("embed", base, pairs, output=tmp_path / "run", **settings)
     again = tfnlp.load(tmp_path / "run")
     assert again.tokenizer.marks == run.tokenizer.marks == ["[E1]"]
     assert again.embed("the [E1]").tolist() == run.embed("the [E1]").tolist()
-    rows = [("what ?", "the [E1] sat there", "[E1]", 4), ("who ?", "a man sat", "man", 2)] * 8
-    rows = [
-        {"id": str(n), "question": q, "context": c, "answers": {"text": [a], "answer_start": [s]}}
-        for n, (q, c, a, s) in enumerate(rows)
-    ]
-    task = tfnlp.finetune(
-        "answer", base, rows, output=tmp_path / "answer", max_question=8, **settings
-    )
-    reader = task.task_model.reader
-    mark = list(reader.tokenizer.vocabulary).index("[E1]")
-    inputs = {"question": tf.constant(["what ?"]), "context": tf.constant(["the [E1] sat"])}
-    encoded = task.task_model.task.encode(reader, inputs, True)
-    assert mark in np.asarray(encoded["input_word_ids"])
+
+
+def test_words_of_answers_keep_marks():
+    tokens = [*SPECIAL_TOKENS, *WORDS, "[E1]"]
+    reader = BertReader(WordPieceTokenizer(tokens, marks=["[E1]"]))
+    words, _, _ = words_with_offsets(tf.constant(["the [E1]cat."]), reader.style)
+    assert words.to_list() == [[b"the", b"[E1]", b"cat", b"."]]
+    _, pieces, _ = reader.read([], words)
+    assert pieces.to_list() == [[[tokens.index(word.decode())] for word in words.to_list()[0]]]
 
 
 TEXT = ["the cat [E1] sat .\nthe cat sat [E1] .\n\nthe [E1] sat .\nthe cat [E1] ."] * 8
