@@ -25,7 +25,11 @@ from tokenizers import pre_tokenizers
 from transformers.activations import ACT2CLS
 from transformers.models.openai.modeling_openai import ACT_FNS
 
-GOLDENS = pathlib.Path(__file__).resolve().parents[1] / "tests" / "goldens"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tfnlp" / "runs"))  # without tfnlp itself
+from verify_peer import outputs_of  # noqa: E402
+
+GOLDENS = ROOT / "tests" / "goldens"
 FAMILIES = ("Bert", "Roberta", "DistilBert", "Electra", "Albert", "GPT2", "OpenAIGPT")
 # Of one seed in seven, so that the models of the others stay as they were.
 _LATER = ("XLMRoberta", "MPNet")
@@ -33,10 +37,6 @@ _MERGES = [("Ġ", "t"), ("h", "e"), ("Ġt", "he")]
 _BYTES = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġt", "he", "Ġthe"]
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _TOKENS = 200  # of the shortest vocabulary
-_OUTPUTS = (
-    "logits", "start_logits", "end_logits", "prediction_logits", "seq_relationship_logits",
-    "sop_logits", "last_hidden_state", "pooler_output",
-)  # fmt: skip
 
 
 def _one_of(*values):
@@ -151,18 +151,6 @@ def batch_of(rng, name, config, longest):
     if name.endswith("MultipleChoice"):
         batch = {key: x.reshape(2, 2, length) for key, x in batch.items()}
     return batch
-
-
-def outputs_of(model, batch):
-    """Return the outputs of a model by the names of transformers."""
-    stated, model.config.return_dict = model.config.return_dict, True  # some classes need it
-    with torch.no_grad():
-        tensors = {key: torch.tensor(x) for key, x in batch.items()}
-        found = model(**tensors, output_hidden_states=True)
-    model.config.return_dict = stated
-    outputs = {key: found[key].numpy() for key in _OUTPUTS if found.get(key) is not None}
-    hidden = found.get("hidden_states") or ()
-    return {**outputs, **{f"hidden_{i}": x.numpy() for i, x in enumerate(hidden)}}
 
 
 def write_tokenizer(folder, family, pad):

@@ -48,7 +48,6 @@ class Encoder(Tunable, Planned):
 
     Attributes:
         files: How others keep its checkpoints.
-        subwords: Its vocabulary.
         second: What the second segment of a row is, see `tfnlp.data.SentencePairs`; None: rows are
             windows of sentences.
         mask: What stands for a masked word in texts.
