@@ -3,6 +3,7 @@
 from tfnlp import models
 from tfnlp.checkpoints.mpnet import MPNET_FILES
 from tfnlp.families.encoder import Encoder
+from tfnlp.families.roberta import Roberta
 from tfnlp.families.vocabularies import TOKENIZER_JSON
 
 
@@ -10,14 +11,7 @@ class MPNet(Encoder):
     """Masked LM alone, without the permutations of the paper."""
 
     name, title, predicts = "mpnet", "an MPNet", "roberta"
-    sizes = {
-        "tiny": models.MPNET_TINY,
-        "mini": models.MPNET_MINI,
-        "small": models.MPNET_SMALL,
-        "medium": models.MPNET_MEDIUM,
-        "base": models.MPNET_BASE,
-        "large": models.MPNET_LARGE,
-    }
+    sizes = Roberta.sizes  # of which base is the paper's (section 3.1)
     encoder, pretrainer = staticmethod(models.mpnet), staticmethod(models.mpnet_pretrainer)
     files = MPNET_FILES
     subwords = TOKENIZER_JSON

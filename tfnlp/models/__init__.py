@@ -81,16 +81,7 @@ from tfnlp.models.low_rank import (
     merge_low_rank,
     train_weights,
 )
-from tfnlp.models.mpnet import (
-    MPNET_BASE,
-    MPNET_LARGE,
-    MPNET_MEDIUM,
-    MPNET_MINI,
-    MPNET_SMALL,
-    MPNET_TINY,
-    mpnet,
-    mpnet_pretrainer,
-)
+from tfnlp.models.mpnet import mpnet, mpnet_pretrainer
 from tfnlp.models.nnlm import NNLM, nnlm, nnlm_pretrainer
 from tfnlp.models.roberta import (
     ROBERTA_BASE,
@@ -161,12 +152,6 @@ __all__ = [
     "GPT2_XL",
     "GPTDecoder",
     "GPT_MINI",
-    "MPNET_BASE",
-    "MPNET_LARGE",
-    "MPNET_MEDIUM",
-    "MPNET_MINI",
-    "MPNET_SMALL",
-    "MPNET_TINY",
     "ROBERTA_BASE",
     "ROBERTA_LARGE",
     "ROBERTA_MEDIUM",

@@ -3,25 +3,7 @@
 import keras
 
 from tfnlp.layers.types import DType
-from tfnlp.models.roberta import (
-    PADDING_ID,
-    ROBERTA_BASE,
-    ROBERTA_LARGE,
-    ROBERTA_MEDIUM,
-    ROBERTA_MINI,
-    ROBERTA_SMALL,
-    ROBERTA_TINY,
-    roberta,
-    roberta_pretrainer,
-)
-
-# Base is the paper's size (section 3.1); the others, which no one published, are RoBERTa's.
-MPNET_TINY = dict(ROBERTA_TINY)
-MPNET_MINI = dict(ROBERTA_MINI)
-MPNET_SMALL = dict(ROBERTA_SMALL)
-MPNET_MEDIUM = dict(ROBERTA_MEDIUM)
-MPNET_BASE = dict(ROBERTA_BASE)
-MPNET_LARGE = dict(ROBERTA_LARGE)
+from tfnlp.models.roberta import PADDING_ID, roberta, roberta_pretrainer
 
 
 def mpnet(
