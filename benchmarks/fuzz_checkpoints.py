@@ -23,26 +23,11 @@ import tempfile
 import numpy as np
 
 import tfnlp
-from tfnlp.checkpoints import Pretrained
+from tfnlp.runs.verifying import gaps, outputs_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PEER = pathlib.Path(os.environ.get("TFNLP_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
 TOLERANCE = 1e-5
-# Of several names of transformers for one output the first that there is.
-_NAMES = {
-    "mlm_logits": ("prediction_logits", "logits"),
-    "next_sentence_logits": ("seq_relationship_logits", "logits"),
-    "sentence_order_logits": ("sop_logits",),
-    "pooled_output": ("pooler_output",),
-    "sequence_output": ("last_hidden_state",),
-    "start_logits": ("start_logits",),
-    "end_logits": ("end_logits",),
-}
-_LOGITS = (
-    "discriminator_logits", "lm_logits", "class_logits", "label_logits", "score", "tag_logits",
-    "choice_logits",
-)  # fmt: skip
-_OF_TOKENS = ("mlm_", "lm_", "discriminator_", "tag_", "start_", "end_", "sequence_", "hidden_")
 _UP_TO_A_SUM = ("start_logits", "end_logits", "choice_logits")
 
 
@@ -64,42 +49,6 @@ def peer(*arguments: str) -> None:
         raise RuntimeError(f"{script} {' '.join(arguments)}: {run.stderr[-3000:]}")
 
 
-def inputs_of(stored: dict[str, np.ndarray], model) -> dict[str, np.ndarray]:
-    """Return the inputs of a model of tfnlp for those of transformers."""
-    ids, mask = stored["in/input_ids"], stored["in/attention_mask"]
-    types = stored.get("in/token_type_ids", np.zeros_like(ids))
-    inputs = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
-    if "masked_lm_positions" in model.input:
-        inputs["masked_lm_positions"] = np.tile(np.arange(ids.shape[-1]), (len(ids), 1))
-    if len(model.input["input_mask"].shape) > ids.ndim:  # of one sequence an example
-        inputs = {key: x[:, None] for key, x in inputs.items()}
-        inputs["extract_positions"] = mask.sum(-1, keepdims=True) - 1
-    return {key: x.astype("int32") for key, x in inputs.items() if key in model.input}
-
-
-def gaps(found: dict[str, np.ndarray], stored: dict[str, np.ndarray]) -> dict[str, float]:
-    """Return for each output that both have how far it is from that of transformers."""
-    states = [found.get("embedding_output"), *found.get("encoder_outputs", ())]
-    pairs = {f"hidden_{i}": (x, (f"hidden_{i}",)) for i, x in enumerate(states[:-1])}
-    for name, x in found.items():
-        if name in _NAMES or name in _LOGITS:
-            pairs[name] = x, _NAMES.get(name, ("logits",))
-    mask = stored["in/attention_mask"] != 0
-    result = {}
-    for name, (ours, theirs) in pairs.items():
-        theirs = next((stored[key] for key in theirs if key in stored), None)
-        if theirs is None:
-            continue
-        ours = np.reshape(ours, theirs.shape)
-        if name in _UP_TO_A_SUM:
-            real = mask if name != "choice_logits" else np.ones(ours.shape, bool)
-            ours, theirs = (x - np.mean(x, -1, where=real, keepdims=True) for x in (ours, theirs))
-        if name.startswith(_OF_TOKENS):
-            ours, theirs = ours[mask], theirs[mask]
-        result[name] = np.abs(ours - theirs).max() / max(1.0, np.abs(theirs).max())
-    return result
-
-
 def read(
     folder: pathlib.Path, stored: dict[str, np.ndarray], write: bool = True
 ) -> tuple[str, str]:
@@ -111,17 +60,7 @@ def read(
     except ValueError as error:
         named = any(key in str(error) for key in config)
         return "refused" if named else "refused without a field", str(error)
-    if isinstance(loaded, Pretrained):
-        model = loaded.pretrainer or loaded.encoder
-    else:
-        model = loaded.task_model.model
-    found = {key: np.asarray(x) if not isinstance(x, list) else [np.asarray(y) for y in x]
-             for key, x in model(inputs_of(stored, model)).items()}  # fmt: skip
-    differences = gaps(found, stored)
-    if missing := {key for key in stored if "logits" in key} and not {
-        *_LOGITS, "mlm_logits", "start_logits", "next_sentence_logits", "sentence_order_logits",
-    } & set(differences):  # fmt: skip
-        return "not compared", f"{missing}"
+    differences = {k: x.max() for k, x in gaps(outputs_of(loaded, stored), stored).items()}
     wrong = {key: f"{x:.1e}" for key, x in differences.items() if not x <= TOLERANCE}
     if wrong or not differences:
         return "unequal", f"{wrong}"

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from tests.cli.command import tfnlp
+from tests.support import golden
 from tfnlp import books
 
 _ENCODER = dict(
@@ -57,6 +58,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "distilbert": dict(seq_length=16, batch_size=8, steps=4, steps_per_call=2, evaluate_batches=3),
     "albert": _ENCODER | dict(whole_word=True),
     "electra": _ENCODER | dict(generator_size=0.5),
+    "mpnet": {k: v for k, v in _ENCODER.items() if k != "vocab_size"}
+    | dict(vocab=str(golden("multilingual") / "mpnet")),
 }  # fmt: skip
 TRANSLATORS = ("seq2seq", "transformer")
 # A language with another word for each word, and another order: the last one comes first.

@@ -127,6 +127,11 @@ BASES = {
     "elmo": _STEPS | dict(units=8, projection_size=4, num_layers=1, window=4, samples=20),
     "gpt": _ENCODER | dict(vocab_size=270),
     "roberta": _ENCODER | dict(vocab_size=270),
+    **{
+        name: {k: v for k, v in _ENCODER.items() if k != "vocab_size"}
+        | dict(vocab=str(golden("multilingual") / folder))
+        for name, folder in (("xlm-roberta", "xlm"), ("mpnet", "mpnet"))
+    },
     **dict.fromkeys(("bert", "distilbert", "albert", "electra"), _ENCODER),
     **dict.fromkeys(TASKS, _TASK),
     "answer": _TASK | dict(max_length=20, max_question=6, stride=4),
@@ -315,7 +320,7 @@ def crossed(owner):
         left_out |= OF_THE_LOOP - ({"keep"} if name in TRANSLATORS else set())
     if command == "finetune" and name not in ("classify", "embed", "fill"):
         left_out |= OF_TASKS
-    if name in ("roberta", "distilbert", "albert", "electra"):
+    if name in ("roberta", "distilbert", "albert", "electra", "xlm-roberta", "mpnet"):
         left_out |= set(names_of(OWNERS["pretrain bert"])) - OF_ENCODERS
     left_out |= {"source", "target"} | ({"text"} if name not in TRANSLATORS else set())
     fields = dataclasses.fields(OWNERS[owner])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         load,
         pretrain,
         use_engine,
+        verify,
     )
 
 importlib.import_module("tfnlp.settings")  # before the function of its name, see below
@@ -46,6 +47,7 @@ __all__ = [
     "pretrain",
     "settings",
     "use_engine",
+    "verify",
 ]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfnlp import __version__
+from tfnlp.files import write_lines
 
 CARD = "README.md"
 _LONGEST = 2**16  # bytes of a card that are read
@@ -148,6 +149,25 @@ def read_card(folder: str) -> dict[str, str]:
         if match := _FACT.match(line):
             found.setdefault(match[1], match[2][:400])
     return found
+
+
+def write_section(folder: str, title: str, text: str) -> None:
+    """Write a section of the README.md of a folder, in place of an earlier one of the title."""
+    path, heading = os.path.join(folder, CARD), f"## {title}\n"
+    card = f"# {name_of(folder)}\n"
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            card = file.read()
+    before, _, rest = card.partition(f"\n{heading}")
+    _, mark, after = rest.partition("\n## ")
+    parts = [
+        before.rstrip("\n"),
+        "",
+        heading,
+        text,
+        *(["", f"## {after}".rstrip("\n")] if mark else []),
+    ]
+    write_lines(path, parts)
 
 
 def licence_of(folder: str | os.PathLike | None) -> str | None:

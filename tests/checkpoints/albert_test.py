@@ -4,11 +4,13 @@
 """
 
 import json
+import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfnlp
 from tests.checkpoints.checkpoints import assert_same_tensors, copied
 from tests.support import golden
 from tfnlp import checkpoints
@@ -106,3 +108,23 @@ def test_tokenizer_json_is_written_and_read(tokens, lowercase, tmp_path):
     again = checkpoints.load_albert(tmp_path / "out").tokenizer
     assert again.lowercase == lowercase
     assert again.tokenize(tf.constant(tokens["texts"])).to_list() == wanted
+
+
+@pytest.mark.parametrize("damaged", [
+    {"spiece.model": b""}, {"spiece.model": b"\x0a\xff\xff\xff\xff\x0f not a model"},
+    {"spiece.model": None, "tokenizer.json": b"{}"},
+    {"spiece.model": None, "tokenizer.json": b'{"model": {"type": "Unigram", "vocab": [["a"'},
+    {"tokenizer_config.json": b"\xff"}, {"spiece.model": None},
+], ids=str)  # fmt: skip
+def test_a_damaged_tokenizer_leaves_the_weights(damaged, loaded, tmp_path):
+    """They are as good as ever; who asks for the tokenizer is told."""
+    folder = copied(GOLDEN, tmp_path / "x")
+    for name, contents in damaged.items():
+        (folder / name).unlink(missing_ok=True)
+        if contents is not None:
+            (folder / name).write_bytes(contents)
+    found = tfnlp.load(folder)
+    for ours, theirs in zip(found.pretrainer.weights, loaded.pretrainer.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match="|".join(map(re.escape, ["no spiece.model", *damaged]))):
+        found.tokenizer  # noqa: B018

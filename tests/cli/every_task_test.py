@@ -27,6 +27,8 @@ IN_LONG = [
     ("gpt", ["similarity", "pair", "tag", "roles", "coref"]),
     ("elmo", ["pair", "crf", "roles"]),
     ("roberta", ["answer"]),
+    ("xlm-roberta", ["answer", "tag"]),
+    ("mpnet", ["pair", "labels", "similarity", "choose", "answer", "crf", "roles", "coref"]),
     ("albert", ["answer"]),
     ("distilbert", ["answer"]),
     ("electra", ["pair", "coref"]),

@@ -19,7 +19,9 @@ GOLDENS = {
     "distilbert": "distilbert_huggingface",
     "electra": "electra_huggingface/discriminator",
     "elmo": "elmo_bilm_tf",
+    "mpnet": "multilingual/mpnet",
     "roberta": "roberta_huggingface",
+    "xlm-roberta": "multilingual/xlm",
 }
 # Of one length: a step is traced for each.
 TRAINING = ["--epochs", "1", "--batch-size", "4", "--dropout", "0", "--no-buckets"]

@@ -29,7 +29,7 @@ WRITTEN = {
     **dict.fromkeys(["seq2seq", "transformer"], "Translation"),
     "elmo": "Elmo Bilm",
     "gpt": "LanguageModel Sentences HuggingFace Onnx LiteRT",
-    **dict.fromkeys(["bert", "roberta", "distilbert", "albert"], f"{_ENCODER} Fill"),
+    **dict.fromkeys(["bert", "roberta", "distilbert", "albert", "mpnet"], f"{_ENCODER} Fill"),
     "electra": _ENCODER,
     "index": "Search",
     "elmo task": "Task",
@@ -39,7 +39,7 @@ WRITTEN = {
     **dict.fromkeys(["gpt2_classify", "peft/bert_classify"], _TASK),
 }
 IN_LONG = {
-    *("glove", "nnlm", "transformer", "roberta", "distilbert", "albert", "electra"),
+    *("glove", "nnlm", "transformer", "roberta", "distilbert", "albert", "electra", "mpnet"),
     *("elmo task", "gpt task", "bert_similarity", "bert_answer", "roberta_choose"),
     *("gpt2_classify", "peft/bert_classify"),
 }

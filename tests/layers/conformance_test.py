@@ -198,6 +198,7 @@ EMBEDDINGS_AND_HEADS = [
     Row(layers.PositionEmbedding, {"max_positions": 7, "offset": 2, **he}, tokens, "offset"),
     Row(layers.SinusoidalPositions, {"max_wavelength": 500.0}, tokens),
     Row(layers.SinusoidalPositions, {"max_wavelength": 500.0}, placed, "positions"),
+    Row(layers.RelativePositionBias, {"num_heads": N, **he}, tokens, wide=(0,)),
     Row(layers.SegmentEmbedding, {"num_segments": 3, "hidden_size": H}, {"inputs": ids(3, T)}),
     Row(layers.CharCNN, characters, {"inputs": ids(V, T, C)}),
     Row(layers.Highway, {"activation": "tanh"}, tokens),
@@ -279,6 +280,7 @@ ATTENTION = [
     attention("causal unmasked", causal, tokens),
     attention("cross", {}, {**context, "mask": flags(M)}),
     attention("packed", {}, {**masked, "sequence_ids": ids(2, T)}),
+    attention("biased", {}, {**masked, "position_bias": real(N, T, T)}, fixed=True),
     attention("low rank", lora, masked),
     attention("scores", {}, masked, **scores),
     attention(
@@ -291,6 +293,7 @@ ATTENTION = [
     block_row("pre-norm gelu", {"norm_first": True, "activation": "gelu", **causal}, masked),
     block_row("pre-norm gelu_tanh", {"norm_first": True, "activation": "gelu_tanh"}, masked),
     block_row("low rank", lora, masked),
+    block_row("biased", {}, {**masked, "position_bias": real(N, T, T)}, fixed=True),
     block_row("cross scores", {"activation": "relu", **causal}, crossed, **scores),
     block_row("pre-norm cross scores", {"norm_first": True, **causal}, crossed, **scores),
     block_row("dropout", {"dropout": 0.3}, masked, options=training, random=True),

@@ -3,7 +3,12 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize
-from tfnlp.layers import PositionEmbedding, SegmentEmbedding, TokenEmbedding
+from tfnlp.layers import (
+    PositionEmbedding,
+    RelativePositionBias,
+    SegmentEmbedding,
+    TokenEmbedding,
+)
 
 
 def built(layer, shape, seed=0):
@@ -55,6 +60,21 @@ def test_positions_after_other_rows_and_row_by_row():
     np.testing.assert_array_equal(layer(x, positions=rows), table[rows])
     # As many rows as there are positions, whatever the length of what is read.
     np.testing.assert_array_equal(layer(x[:1, :1], positions=rows[:1, 3:])[0], table[7:])
+
+
+def test_numbers_of_distances():
+    """Buckets as transformers' MPNet has them: 16 for keys up to the query, 16 for those after."""
+    layer, table = built(RelativePositionBias(2, 33), (1, 200, 3))
+    assert table.shape == (33, 2)
+    found = layer(np.zeros((1, 200, 3), "float32"))
+    assert found.shape == (1, 2, 200, 200)
+    last = {7: 7, 11: 8, 15: 9, 22: 10, 31: 11, 45: 12, 63: 13, 90: 14, 199: 15}  # of a bucket
+    for distance, bucket in {**last, 0: 0, 1: 1, 8: 8, 32: 12, 64: 14, 91: 15}.items():
+        np.testing.assert_array_equal(found[0, :, 199, 199 - distance], table[bucket])
+        if distance:
+            np.testing.assert_array_equal(found[0, :, 0, distance], table[16 + bucket])
+    with pytest.raises(ValueError, match="num_buckets=31 must be at least 32"):
+        RelativePositionBias(2, 31)
 
 
 def test_segment_lookup_and_its_gradient():

@@ -143,6 +143,7 @@ MODELS = {
     "electra": (electra_pretrainer, electra_test.masked_batch(rng)),
     "electra discriminator": (electra_discriminator, bert_reference.batch(rng)),
     "roberta": (pretrainer("roberta"), masked()),
+    "mpnet": (pretrainer("mpnet"), masked()),
     "gpt": (pretrainer("gpt", **GPT), TEXT),
     "gpt2": (pretrainer("gpt", **GPT, norm_first=True), TEXT),
     "roberta packed": (

@@ -32,6 +32,7 @@ ENCODERS = {
     "bert": lambda **more: models.bert(30, 3, **SIZE, **more),
     "no pooler": lambda **more: models.bert(30, 2, **SIZE, pooler=False, **more),
     "albert": lambda **more: models.albert(30, 4, 2, **SIZE, **more),
+    "mpnet": lambda **more: models.mpnet(30, 2, **SIZE, **more),
 }
 
 
@@ -42,6 +43,7 @@ ENCODERS = {
         ("no pooler", "choice", None, 2, None),
         ("bert", "score", None, 1, "gelu"),
         ("albert", "choice", None, 2, None),
+        ("mpnet", "class", 3, 1, "tanh"),
     ],
 )
 def test_outputs_are_those_of_the_whole_model(kind, output, classes, sequences, hidden):

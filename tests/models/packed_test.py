@@ -18,6 +18,7 @@ ENCODERS = {
     "distilbert": (models.distilbert, BERT),
     "electra": (models.electra, dict(electra_test.SMALL, max_positions=12)),
     "roberta": (models.roberta, BERT),
+    "mpnet": (models.mpnet, BERT),
     "gpt": (models.gpt, GPT),
     "gpt2": (models.gpt, dict(GPT, norm_first=True)),
 }

@@ -196,6 +196,36 @@ def test_text_goes_on_the_same_in_any_company(module_of):
     ]
 
 
+@pytest.mark.slow
+def test_a_stream_is_what_comes_at_once_piece_by_piece(module_of):
+    """Of the service, and of the module alone, as TensorFlow loads it."""
+    path = module_of("gpt")
+    with client_of(path) as client:
+        assert client.get("/api/module").json()["actions"][0]["stream"]
+        for prompt, settings in (("the cat", {"temperature": 0}), ("é", {"seed": 3}), ("", {})):
+            options = {"max_new_tokens": 9, "temperature": 1.5, **settings}
+            body = {"instances": [prompt], "options": options}
+            response = client.post("/api/write/stream", json=body)
+            *pieces, last = map(json.loads, response.text.splitlines())
+            (want,) = ask(client, "write", [prompt], **options)
+            assert last == {"predictions": [want]}
+            assert "".join(piece["text"] for piece in pieces) == want["text"]
+            assert 1 < len(pieces) <= 9
+        two = client.post("/api/write/stream", json={"instances": ["a", "b"]})
+        assert two.status_code == 422 and "one instance" in two.json()["error"]
+        assert client.post("/api/neighbours/stream", json=body).status_code == 422
+        assert client.post("/api/nothing/stream", json=body).status_code == 404
+    module = tf.saved_model.load(f"{path}/model")
+    prompts, how = tf.constant(["the cat", "a mat sat", ""]), [1.5, 0, 1.0, 7]
+    how = [tf.constant(x, "float32" if isinstance(x, float) else "int32") for x in how]
+    want = module.generate(prompts, tf.constant(9), *how)
+    state = module.start(prompts, tf.constant(9))
+    while state["left"] > 0 and not all(state["done"].numpy()):
+        state = module.advance(state, *how)
+    for name in ("text", "continuation"):
+        assert state[name].numpy().tolist() == want[name].numpy().tolist()
+
+
 def test_words(module_of):
     module = tf.saved_model.load(module_of("words"))
     table = module(tf.constant(toys.WORDS[:6])).numpy()

@@ -1,6 +1,7 @@
 """Clients that stall, hang up or send too much; what a module's error tells them."""
 
 import contextlib
+import dataclasses
 import json
 import socket
 import sys
@@ -39,9 +40,9 @@ ACTION = Action("count", "Count", "Count", "Its length.", FIELDS, run)
 
 
 @contextlib.contextmanager
-def application(local=True, **settings):
+def application(local=True, actions=None, **settings):
     config = ServeSettings.make(module="toy", **settings)
-    served = ServedModule("toy", {"count": ACTION})
+    served = ServedModule("toy", actions or {"count": ACTION})
     batcher = Batcher(served.run, wait=0)
     try:
         yield app.make_app(served, config, batcher, local)
@@ -65,12 +66,57 @@ def listening(**settings):
             assert not thread.is_alive()
 
 
-def send(address, body, declared=None):
+def send(address, body, declared=None, close=False):
     """Return a connection on which the beginning of a body, or all of it, was sent."""
     client = socket.create_connection(address, timeout=30)
     head = "POST /api/count HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += "Connection: close\r\n" * close
     client.sendall(f"{head}Content-Length: {declared or len(body)}\r\n\r\n".encode() + body)
     return client
+
+
+def test_a_client_that_hangs_up_ends_its_stream():
+    """Of a text that would never end; others are answered meanwhile, and after it."""
+    ended, made = threading.Event(), []
+
+    def endless(row):
+        try:
+            while True:
+                made.append(f"{row['text']} {len(made)}")
+                yield {"text": " ".join(made)}
+        finally:
+            ended.set()
+
+    with listening(actions={"count": dataclasses.replace(ACTION, stream=endless)}) as address:
+        body = b'{"instances": ["a"]}'
+        head = "POST /api/count/stream HTTP/1.1\r\nHost: localhost\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(address, timeout=30) as client:
+            client.sendall(head.encode() + body)
+            with client.makefile("rb") as file:
+                lines = []
+                while len(lines) < 3:
+                    line = file.readline()
+                    lines += [line] if line.startswith(b"{") else []
+            assert [json.loads(line)["text"] for line in lines] == ["a 0", " a 1", " a 2"]
+            assert answer(send(address, body, close=True))[1] == {"predictions": [{"length": 1}]}
+        assert ended.wait(30)
+        count = len(made)
+        assert answer(send(address, body, close=True))[0] == 200
+        assert len(made) == count
+
+
+def test_an_error_in_a_stream_is_its_last_line():
+    def broken(row):
+        yield {"text": "a"}
+        raise ERRORS["missing"]
+
+    actions = {"count": dataclasses.replace(ACTION, stream=broken)}
+    with application(actions=actions) as made:
+        client = TestClient(made, base_url="http://127.0.0.1")
+        lines = client.post("/api/count/stream", json={"instances": ["a"]}).text.splitlines()
+    assert json.loads(lines[0]) == {"text": "a"} and len(lines) == 2
+    assert "failed: NotFoundError" in json.loads(lines[1])["error"]
 
 
 def answer(client):

@@ -27,12 +27,17 @@ def nested_gpt():
     return encoder, models.gpt_task(encoder, "choice", sequences=2)
 
 
+def nested_mpnet():
+    encoder = models.mpnet(num_layers=3, **SIZES)
+    return encoder, models.bert_task(encoder, "class", num_classes=2, hidden="tanh")
+
+
 def bert_with_heads():
     encoder = models.bert(num_layers=3, name="layer_7", **SIZES)
     return encoder, models.bert_pretrainer(encoder)
 
 
-@pytest.mark.parametrize("make", [nested_bert, nested_gpt, bert_with_heads])
+@pytest.mark.parametrize("make", [nested_bert, nested_gpt, nested_mpnet, bert_with_heads])
 def test_groups_follow_the_layers(make):
     encoder, model = make()
     want = {id(v): 4 for v in model.variables}  # if not found below

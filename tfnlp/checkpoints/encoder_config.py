@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tfnlp.checkpoints.encoder_files import EncoderFiles
 
 
+# Layers that only some encoders have, by the argument that asks for them.
+_OF_SOME = {"num_segments": "segment_embedding", "position_buckets": "distance_embedding"}
 _SHARED = re.compile(r"shared_layer_\d+_\d+")  # blocks of an ALBERT with several
 
 
@@ -93,7 +95,7 @@ def read_config(
             f"model_type={names.model_type!r}"
         )
     check_fields(path, config, known)
-    stated = {**names.optional, **config}
+    stated = {**names.optional, **config, **names.fixed}
     arguments: dict[str, Any] = {
         argument: read_size(path, stated, key, files.title) for key, argument in names.sizes.items()
     }
@@ -101,6 +103,11 @@ def read_config(
         raise ValueError(
             f"{path} has more groups of layers ({names.size_key('num_groups')}="
             f"{arguments['num_groups']}) than layers ({arguments['num_layers']})"
+        )
+    if arguments.get("position_buckets", 32) < 32:
+        raise ValueError(
+            f"{path} has {names.size_key('position_buckets')}={arguments['position_buckets']}; "
+            "expected at least 32, which are read"
         )
     if names.counts_from_padding:
         padding, positions = stated["pad_token_id"], arguments["max_positions"]
@@ -129,8 +136,7 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
     layers = {layer.name: layer for layer in model.layers}
     block = next((each for each in model.layers if isinstance(each, TransformerBlock)), None)
     needed = {"token_embedding", "position_embedding"}
-    if "num_segments" in files.config.sizes.values():
-        needed.add("segment_embedding")
+    needed |= {_OF_SOME[name] for name in files.config.sizes.values() if name in _OF_SOME}
     if not needed <= set(layers) or block is None or "encoder_outputs" not in model.output:
         name = files.encoder.__name__
         raise ValueError(
@@ -140,6 +146,8 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
     outputs, shared = model.output["encoder_outputs"], list(filter(_SHARED.fullmatch, layers))
     groups = {name.split("_")[2] for name in shared}
     found = layer_arguments(layers, block, len(outputs), outputs[-1].shape[-1])
+    if "distance_embedding" in layers:
+        found["position_buckets"] = layers["distance_embedding"].num_buckets
     found["num_groups"] = len(groups) or 1
     found["group_blocks"] = len(shared) // len(groups) if groups else 1
     found["num_layers"] //= found["group_blocks"]

@@ -63,6 +63,7 @@ class ConfigNames:
         optional: names in the file and what they are where it does not state them.
         written: more that is written.
         counts_from_padding: whether positions are counted from `pad_token_id` + 1, RoBERTa's.
+        fixed: names in the file and what they are whatever it states.
         constants: arguments that the file can't state, and the only value that they have.
     """
 
@@ -77,6 +78,7 @@ class ConfigNames:
     optional: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] = field(default_factory=dict)
     counts_from_padding: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
 
     @property

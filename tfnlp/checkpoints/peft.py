@@ -50,7 +50,7 @@ _UNSUPPORTED = (
 _BEGIN, _BEGINS = "init_lora_weights", (None, "gaussian", "orthogonal", "eva")
 _NAMES = "architectures"
 _CONV1D = re.compile(r"(^|\.)c_\w+$")  # GPTs' layers whose matrices are `[in, out]`
-_WRAPPED = re.compile(r"(?<=\.)(base_layer|modules_to_save)\.")
+_WRAPPED = re.compile(r"(?<=\.)(base_layer|modules_to_save(\.default)?)\.")
 _SMALL = ("*.json", "*.txt", "*.model")
 
 

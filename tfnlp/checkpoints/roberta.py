@@ -1,7 +1,8 @@
-"""RoBERTa's checkpoints: Hugging Face's (modeling_roberta.py)."""
+"""RoBERTa's checkpoints, and XLM-RoBERTa's: Hugging Face's (modeling_roberta.py)."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from tfnlp.checkpoints.mapping import (
     BERT_LAYER,
     LEGACY,
     UNTIED,
+    NameTable,
     Row,
     bert_embeddings,
     bert_layers,
@@ -28,6 +30,7 @@ from tfnlp.checkpoints.mapping import (
 )
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.byte_pairs import sentence_byte_pairs
+from tfnlp.checkpoints.tokenizers.tokenizer_json import TOKENIZER_JSON
 from tfnlp.models import roberta, roberta_pretrainer
 from tfnlp.models.roberta import PADDING_ID
 from tfnlp.text import RobertaTokenizer
@@ -37,6 +40,12 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     table = torch_names()
     bert_embeddings(table)
     bert_layers(table, config["num_layers"])
+    add_heads(table, config, heads)
+    return table.rows
+
+
+def add_heads(table: NameTable, config: Mapping[str, Any], heads: frozenset[str]) -> None:
+    """Add the pooler and the head of the masked LM, where they are."""
     if config["pooler"]:
         table.dense("pooler/dense", "pooler.dense")
     if "masked_lm" in heads:
@@ -46,9 +55,12 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
             "lm_head.bias",
             "lm_head.decoder.weight" if UNTIED in heads else "",
         )
-    return table.rows
 
 
+COPIES = {
+    "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
+    "lm_head.decoder.bias": "lm_head.bias",
+}
 HUGGINGFACE = TensorNames(
     rows=_rows,
     heads={"masked_lm": ("lm_head.",)},
@@ -56,11 +68,13 @@ HUGGINGFACE = TensorNames(
     base="roberta.",
     hint="'roberta.embeddings.' or 'embeddings.' (Hugging Face)",
     pooler="pooler.",
-    copies={
-        "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
-        "lm_head.decoder.bias": "lm_head.bias",
-    },
+    copies=COPIES,
     renamed=LEGACY,
+)
+# Of whole texts, and of multiple choice.
+HEADS = (
+    {"hidden": "classifier.dense", "classifier": "classifier.out_proj"},
+    {"hidden": "pooler.dense", "classifier": "classifier"},
 )
 ROBERTA_FILES = EncoderFiles(
     title="RoBERTa",
@@ -76,11 +90,17 @@ ROBERTA_FILES = EncoderFiles(
     classes={("masked_lm",): "RobertaForMaskedLM", (): "RobertaModel"},
     head_activation="gelu",  # whatever the blocks have
     tokenizer=sentence_byte_pairs(RobertaTokenizer, "RobertaTokenizer"),
-    tasks=task_heads(
-        "Roberta",
-        {"hidden": "classifier.dense", "classifier": "classifier.out_proj"},
-        {"hidden": "pooler.dense", "classifier": "classifier"},
-    ),
+    tasks=task_heads("Roberta", *HEADS),
+)
+# The same network with a vocabulary of many languages.
+XLM_ROBERTA_FILES = dataclasses.replace(
+    ROBERTA_FILES,
+    title="XLM-RoBERTa",
+    loader="load_encoder",
+    config=dataclasses.replace(ROBERTA_FILES.config, model_type="xlm-roberta"),
+    classes={heads: f"XLM{name}" for heads, name in ROBERTA_FILES.classes.items()},
+    tokenizer=TOKENIZER_JSON,
+    tasks=task_heads("XLMRoberta", *HEADS),
 )
 
 

@@ -1,7 +1,7 @@
 """The command's entry point: sub-commands, errors in one line, exit codes.
 
-Exit codes: 0 done, 1 the input was at fault (one line on stderr says how), 2 the command line
-was, 130 interrupted.
+Exit codes: 0 done, 1 the input was at fault (one line on stderr says how; of `verify` also numbers
+that are not equal), 2 the command line was, 130 interrupted.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from tfnlp.cli import (
     predict,
     pretrain,
     serve,
+    verify,
     vocab,
 )
 from tfnlp.cli.options import HelpFormatter, with_flags
@@ -49,6 +50,7 @@ COMMANDS = {
     "evaluate": evaluate,
     "export": export,
     "inspect": inspect,
+    "verify": verify,
     "predict": predict,
     "serve": serve,
     "plan": plan,
@@ -88,11 +90,11 @@ def main(options: argparse.Namespace) -> int:
             options.restart = False  # that was done when the run began
         try:
             with _local_model(options), missing_tokens_explained():
-                COMMANDS[options.command].run(options)
+                code = COMMANDS[options.command].run(options) or 0
             sys.stdout.flush()  # so that an error of the last lines is said below
         except WorkerLost as lost:
             _start_again(options, lost)
-        return 0
+        return code
     except KeyboardInterrupt as stop:
         return interrupted(stop)
     except BrokenPipeError:  # the reader, `head` say, has ended

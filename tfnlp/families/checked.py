@@ -21,7 +21,6 @@ from tfnlp.settings.training import MOST_LAYERS
 from tfnlp.settings.use import POOLINGS
 from tfnlp.tasks.texts import LABEL_TYPES
 from tfnlp.text.lines import shown
-from tfnlp.text.words import MARKS, SPACES
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
@@ -36,7 +35,6 @@ _NAMED = {
     "loss": ("negative", "softmax", "hierarchical", "nce"),
     "label_type": LABEL_TYPES,
     "similarity": SIMILARITIES,
-    "splitter": (MARKS, SPACES),
 }
 
 

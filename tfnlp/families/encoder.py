@@ -32,6 +32,7 @@ from tfnlp.families.sizes import with_initializer_range
 from tfnlp.families.vocabularies import WORD_PIECES, Subwords, kept_pieces
 from tfnlp.hub import BertPreprocessorModule
 from tfnlp.hub.modules.fill import best_tokens, check_head, masked_pieces, tokens_and_texts
+from tfnlp.models.first_position import position_bias
 from tfnlp.objectives import BertPretraining
 from tfnlp.pictures import plot_attention
 from tfnlp.settings.encoders import EncoderSettings, MaskedEvaluation, MaskPrediction
@@ -47,7 +48,6 @@ class Encoder(Tunable, Planned):
 
     Attributes:
         files: How others keep its checkpoints.
-        subwords: Its vocabulary.
         second: What the second segment of a row is, see `tfnlp.data.SentencePairs`; None: rows are
             windows of sentences.
         mask: What stands for a masked word in texts.
@@ -354,7 +354,9 @@ def draw_attention(loaded: Pretrained, text: str, path: str) -> None:
     states = [outputs["embedding_output"], *outputs["encoder_outputs"]]  # [1, T, H] each
     last = len(states) - 2
     block = loaded.encoder.get_layer(f"layer_{last}")
-    _, scores = block(states[last], mask=inputs["input_mask"] != 0, return_scores=True)
+    bias = position_bias(loaded.encoder)
+    added = {} if bias is None else {"position_bias": bias(states[last])}
+    _, scores = block(states[last], mask=inputs["input_mask"] != 0, return_scores=True, **added)
     tokens = [loaded.tokenizer.vocabulary[i] for i in inputs["input_word_ids"][0].numpy()]
     plot_attention(np.asarray(scores[0]), tokens, path, f"layer {last + 1}")
 

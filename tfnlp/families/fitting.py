@@ -14,6 +14,7 @@ from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.family import Family
 from tfnlp.families.sentences import network_of_texts, settings_to_save
 from tfnlp.families.sizes import width
+from tfnlp.families.vocabularies import Subwords
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
 
 WHOLE = Adaptation()  # all weights are trained
@@ -32,6 +33,7 @@ class Tunable(Family):
             2018, equation 5).
         both_orders: Whether similarity reads both orders of the two texts.
         word_embeddings: Whether a task has embeddings of its own for whole words.
+        subwords: Its vocabulary, of a model that reads pieces of words.
     """
 
     trains: ClassVar[bool] = True
@@ -41,6 +43,7 @@ class Tunable(Family):
     language_model: ClassVar[bool] = False
     both_orders: ClassVar[bool] = False
     word_embeddings: ClassVar[bool] = False
+    subwords: ClassVar[Subwords | None] = None
 
     @abc.abstractmethod
     def reader(self, loaded: Pretrained) -> Any:

@@ -68,7 +68,7 @@ class GPT(LanguageModel, Tunable, Planned):
         "gpt2-large": models.GPT2_LARGE,
         "gpt2-xl": models.GPT2_XL,
     }
-    files = GPT_FILES
+    files, subwords = GPT_FILES, BYTE_PAIRS
     row = ("seq_length", "num_layers", "hidden_size")
     encoder, pretrainer = staticmethod(models.gpt), staticmethod(models.gpt_pretrainer)
     unrecorded_heads = frozenset({"tied"})  # runs have no table of the output alone

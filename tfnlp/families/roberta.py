@@ -1,12 +1,12 @@
-"""RoBERTa (Liu et al. 2019) as a family."""
+"""RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2020) as families."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from tfnlp import models
-from tfnlp.checkpoints.roberta import ROBERTA_FILES
+from tfnlp.checkpoints.roberta import ROBERTA_FILES, XLM_ROBERTA_FILES
 from tfnlp.families.encoder import Encoder
-from tfnlp.families.vocabularies import BytePairs, Subwords
+from tfnlp.families.vocabularies import TOKENIZER_JSON, BytePairs, Subwords
 from tfnlp.text import RobertaTokenizer, train_roberta_bpe
 
 
@@ -41,3 +41,12 @@ class Roberta(Encoder):
     task_hidden = "tanh"
     plan_lengths = dict.fromkeys(sizes, 512)  # the paper's rows; all of its training has them
     plan_vocab_size = 50265
+
+
+class XlmRoberta(Roberta):
+    """The same network, with a vocabulary of a hundred languages that is given."""
+
+    name, title, predicts = "xlm-roberta", "an XLM-RoBERTa", "roberta"
+    files = XLM_ROBERTA_FILES
+    subwords = TOKENIZER_JSON
+    plan_vocab_size = 250002

@@ -7,7 +7,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar
 
 import tensorflow as tf
@@ -304,8 +304,67 @@ class BytePairs(Subwords):
         return [self.kind, settings.vocab_size, settings.bpe]
 
 
+class TokenizerJson(Subwords):
+    """Those of a `tokenizer.json`, which is given: its text, and what is beside it."""
+
+    kind = FILE
+    name = "vocab"
+    cased = False
+    learnt_with = ("vocab_size",)
+
+    @staticmethod
+    def tokenizer(tokens: tuple[str, Mapping[str, Any]], marks: Any = None) -> PipelineTokenizer:
+        """Return the tokenizer; its file says itself which `marks` it reads."""
+        return PipelineTokenizer(*tokens)
+
+    def read(self, path: str) -> tuple[str, Mapping[str, Any]]:
+        """Return the contents of the files of a folder."""
+        if not os.path.isfile(os.path.join(path, FILE)):
+            raise ValueError(f"{path} has no {FILE}, which this model's vocabulary is read from")
+        return self.tokens(PipelineTokenizer.read(path))
+
+    def write(self, path: str, tokens: tuple[str, Mapping[str, Any]]) -> None:
+        """Write a folder, whole or not at all."""
+        with written_whole(path) as partial:
+            os.makedirs(partial)
+            PipelineTokenizer(*tokens).write(partial)
+
+    def train(self, texts: Iterable[str], size: int, **settings: Any) -> Any:
+        """Refuse to learn one."""
+        raise ValueError(
+            f"the vocabulary of this model is not learnt: give `start`, a model to go on from, or "
+            f"`vocab`, a folder with a {FILE}"
+        )
+
+    learn = train  # before it is said that it is built
+
+    def decides(self, settings: Any) -> list[Any]:
+        """Return the kind."""
+        return [self.kind]
+
+    def tokens(self, tokenizer: PipelineTokenizer) -> tuple[str, Mapping[str, Any]]:
+        """Return the contents of the two files."""
+        return tokenizer.contents, tokenizer.config
+
+    def marked(self, tokens: Any, marks: Collection[str], grows: bool = True) -> Any:
+        """Refuse marks."""
+        if marks:
+            raise ValueError(f"`marks` {', '.join(marks)}: write them into {FILE} (added_tokens)")
+        return tokens
+
+    def begun(self, tokenizer: PipelineTokenizer, settings: Any) -> PipelineTokenizer:
+        """Return the tokenizer of a model to go on from."""
+        self.marked(None, settings.marks)
+        return tokenizer
+
+    def restore(self, folder: str, lowercase: bool | None) -> PipelineTokenizer:
+        """Return the tokenizer of a run's folder: of a pretrained one's, or of a task's."""
+        pretrained = os.path.join(folder, self.name)
+        return PipelineTokenizer.read(pretrained if os.path.exists(pretrained) else folder)
+
+
 WORDS, FREQUENT_WORDS = Words(), FrequentWords()
-WORD_PIECES, BYTE_PAIRS = WordPieces(), BytePairs()
+WORD_PIECES, BYTE_PAIRS, TOKENIZER_JSON = WordPieces(), BytePairs(), TokenizerJson()
 
 
 def kept_pieces(folder: str) -> str | None:

@@ -16,6 +16,7 @@ from tfnlp.layers.dense import LowRank, LowRankUpdate
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.embeddings import (
     PositionEmbedding,
+    RelativePositionBias,
     SegmentEmbedding,
     SinusoidalPositions,
     TokenEmbedding,
@@ -79,6 +80,7 @@ __all__ = [
     "Pooler",
     "PositionEmbedding",
     "ProjectedLSTM",
+    "RelativePositionBias",
     "ReplacedTokens",
     "SampledSoftmax",
     "ScalarMix",

@@ -66,6 +66,8 @@ class MultiHeadAttention(WithLowRank):
         sequence_ids: int `[B, T]` for rows of several sequences, or None: position t attends to
             position s only if `sequence_ids[b, t] == sequence_ids[b, s]`. Self-attention without a
             cache.
+        position_bias: `[B or 1, N, T, S]`, added to the scores, or None. They are computed as a
+            whole then.
 
     Returns:
         `[B, T, H]` in the compute dtype; with a cache also its new keys and values; with
@@ -140,6 +142,7 @@ class MultiHeadAttention(WithLowRank):
         cache_index: Tensor | None = None,
         return_scores: bool = False,
         sequence_ids: Tensor | None = None,
+        position_bias: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
         cache = (cached_keys, cached_values, cache_index)
@@ -159,8 +162,14 @@ class MultiHeadAttention(WithLowRank):
             return ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
 
         def whole(inputs: Tensor) -> tuple[Tensor, ...]:
-            heads, extras = self._whole(inputs, context, visible, cache, known, drops)
+            heads, extras = self._whole(
+                inputs, context, visible, cache, known, drops, position_bias
+            )
             return joined(heads), *(extras if return_scores else extras[:-1])
+
+        if position_bias is not None:  # a branch has no gradient of what is outside of it
+            outputs = whole(inputs)
+            return outputs if len(outputs) > 1 else outputs[0]
 
         def in_blocks(inputs: Tensor) -> tuple[Tensor]:
             return (self._in_blocks(inputs, context, visible, drops),)
@@ -226,6 +235,7 @@ class MultiHeadAttention(WithLowRank):
         cache: tuple[Tensor | None, ...],
         known: bool,
         drops: Drops | None,
+        position_bias: Tensor | None,
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the output of all heads `[B, T, N, D]`; the new cache and the probabilities."""
         cached_keys, cached_values, cache_index = cache
@@ -246,7 +256,11 @@ class MultiHeadAttention(WithLowRank):
         keys = k.shape[2] or ops.shape(k)[2]
         last = self._last_visible(ops.shape(q)[2], cache_index)
         pair = None if visible.sequences is None else (visible.sequences,) * 2
-        heads, probabilities = plain_attention(q, k, v, bias(keys, visible.mask, last, pair), drops)
+        added = bias(keys, visible.mask, last, pair)
+        if position_bias is not None:
+            position_bias = ops.cast(position_bias, "float32")
+            added = position_bias if added is None else added + position_bias
+        heads, probabilities = plain_attention(q, k, v, added, drops)
         return ops.transpose(heads, (0, 2, 1, 3)), (*new, probabilities)
 
     def _last_visible(self, length: Tensor, cache_index: Tensor | None) -> Tensor | None:
@@ -310,6 +324,7 @@ class MultiHeadAttention(WithLowRank):
         cache_index: Tensor | None = None,
         return_scores: bool = False,
         sequence_ids: Tensor | None = None,
+        position_bias: Tensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
         cache = (cached_keys, cached_values, cache_index)

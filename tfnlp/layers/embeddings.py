@@ -1,9 +1,10 @@
-"""Vectors of tokens (in reverse a tied softmax), of positions (learned or waves), of segments."""
+"""Vectors of tokens (in reverse a tied softmax), of positions (also distances), of segments."""
 
 import functools
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from tfnlp.layers.base import Layer, MaskEnds, as_ids, check_positive
@@ -187,6 +188,68 @@ class SinusoidalPositions(MaskEnds):
     ) -> keras.KerasTensor:
         batch = 1 if positions is None else inputs.shape[0]
         return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
+
+
+def _buckets() -> np.ndarray:
+    """Return the bucket of each distance s - t from -128 to 128, int32 `[257]`."""
+    near = np.arange(129, dtype="float32")
+    far = np.log(np.maximum(near, 1) / 8) / np.float32(np.log(16)) * 8
+    half = np.where(near < 8, near, np.minimum(8 + far, 15)).astype("int32")
+    return np.concatenate([half[:0:-1], [0], 16 + half[1:]]).astype("int32")
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class RelativePositionBias(MaskEnds):
+    """`b_nts = R[bucket(s - t), n]`: what head n adds to the score of query t and key s.
+
+    Raffel et al. 2020, section 2.1, as in MPNet (Song et al. 2020): 16 buckets for keys up to the
+    query, 16 for those after it. Of each the first 8 are of one distance, the others of
+    logarithmically more, the last one of all beyond 90.
+
+    Args:
+        num_heads: heads N.
+        num_buckets: rows of R, of which the first 32 are read.
+        initializer: Keras initializer of R.
+
+    Call: `[B, T, H]` (only its shape is read) to float32 `[1, N, T, T]` under any policy.
+
+    Raises:
+        ValueError: for fewer than 32 rows.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        num_buckets: int = 32,
+        initializer: Initializer = "uniform",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive(num_heads=num_heads)
+        if num_buckets < 32:
+            raise ValueError(f"num_buckets={num_buckets} must be at least 32, which are read")
+        self.num_heads = num_heads
+        self.num_buckets = num_buckets
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, input_shape: Shape) -> None:
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.num_buckets, self.num_heads),
+            initializer=self.initializer,
+            autocast=False,
+        )
+
+    def call(self, inputs: Tensor) -> Tensor:
+        by_distance = ops.take(self.embeddings, _buckets(), axis=0)  # [257, N]
+        places = ops.arange(inputs.shape[1] or ops.shape(inputs)[1], dtype="int32")
+        distances = ops.clip(places[None] - places[:, None], -128, 128) + 128  # [T, T]
+        rows = ops.take(by_distance, distances, axis=0)  # [T, T, N]
+        return ops.cast(ops.transpose(rows, (2, 0, 1))[None], "float32")
+
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
+        length = inputs.shape[1]
+        return keras.KerasTensor((1, self.num_heads, length, length), dtype="float32")
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

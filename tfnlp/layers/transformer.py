@@ -44,9 +44,10 @@ class TransformerBlock(WithLowRank):
             cross-attention too; None: no matrix has. `models.add_low_rank` adds them to a model.
 
     Call: `inputs` `[B, T, H]`, `mask` bool `[B, T]` (True for real tokens), `cached_keys`,
-    `cached_values`, `cache_index` and `sequence_ids` as in `MultiHeadAttention`, `return_scores`
-    for the attention map; `context` `[B, S, C]` and `context_mask` bool `[B, S]`, or instead of the
-    context `context_keys` and `context_values`, `cross_attention.keys_values(context)`.
+    `cached_values`, `cache_index`, `sequence_ids` and `position_bias` as in `MultiHeadAttention`,
+    `return_scores` for the attention map; `context` `[B, S, C]` and `context_mask` bool `[B, S]`,
+    or instead of the context `context_keys` and `context_values`,
+    `cross_attention.keys_values(context)`.
 
     Returns:
         `[B, T, H]` in the compute dtype, and the other outputs of `MultiHeadAttention`; with a
@@ -146,6 +147,7 @@ class TransformerBlock(WithLowRank):
         context_keys: Tensor | None = None,
         context_values: Tensor | None = None,
         sequence_ids: Tensor | None = None,
+        position_bias: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
         self._check(context, context_keys)
@@ -159,10 +161,11 @@ class TransformerBlock(WithLowRank):
             inputs: Tensor,
             mask: Tensor | None,
             sequence_ids: Tensor | None,
+            position_bias: Tensor | None,
             *across: Tensor | None,
         ) -> Tensor | tuple[Tensor, ...]:
             x = ops.cast(inputs, self.compute_dtype)
-            mine = (x, mask, sequence_ids)
+            mine = (x, mask, sequence_ids, position_bias)
             y, *extras = self._attended(mine, cache, return_scores and not self.cross, training)
             if self.cross:
                 y, *scores = self._crossed((y, *across), return_scores, training)
@@ -171,7 +174,7 @@ class TransformerBlock(WithLowRank):
             return (z, *extras) if extras else z
 
         across = (context, context_mask, context_keys, context_values)
-        arrays = (inputs, mask, sequence_ids, *across)
+        arrays = (inputs, mask, sequence_ids, position_bias, *across)
         if cached_keys is not None:
             return block(*arrays)
         return rematerialized(block, arrays, [self], training)
@@ -188,12 +191,16 @@ class TransformerBlock(WithLowRank):
     ) -> tuple[Tensor, ...]:
         """Return `x + drop(attention(x))`, of `LN(x)` if pre-norm, and attention's other outputs.
 
-        `arrays` are x `[B, T, H]`, the mask and the sequence ids of the keys.
+        `arrays` are x `[B, T, H]`, the mask and the sequence ids of the keys, and what is added to
+        the scores.
         """
         norm = [self.attention_norm] if self.norm_first else []
 
         def sum_of(
-            x: Tensor, mask: Tensor | None, sequence_ids: Tensor | None
+            x: Tensor,
+            mask: Tensor | None,
+            sequence_ids: Tensor | None,
+            position_bias: Tensor | None,
         ) -> tuple[Tensor, ...]:
             attended, *extras = _outputs(
                 self.attention(
@@ -201,6 +208,7 @@ class TransformerBlock(WithLowRank):
                     mask=mask,
                     return_scores=return_scores,
                     sequence_ids=sequence_ids,
+                    position_bias=position_bias,
                     training=training,
                     **cache,
                 )
@@ -279,6 +287,7 @@ class TransformerBlock(WithLowRank):
         context_keys: Tensor | None = None,
         context_values: Tensor | None = None,
         sequence_ids: Tensor | None = None,
+        position_bias: Tensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
         self._check(context, context_keys)

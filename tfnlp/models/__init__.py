@@ -81,6 +81,7 @@ from tfnlp.models.low_rank import (
     merge_low_rank,
     train_weights,
 )
+from tfnlp.models.mpnet import mpnet, mpnet_pretrainer
 from tfnlp.models.nnlm import NNLM, nnlm, nnlm_pretrainer
 from tfnlp.models.roberta import (
     ROBERTA_BASE,
@@ -194,6 +195,8 @@ __all__ = [
     "greedy",
     "low_rank_updates",
     "merge_low_rank",
+    "mpnet",
+    "mpnet_pretrainer",
     "nnlm",
     "nnlm_pretrainer",
     "roberta",

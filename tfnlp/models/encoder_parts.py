@@ -102,16 +102,18 @@ def encoder_outputs(
     inputs: dict[str, Tensor],
     blocks: Sequence[TransformerBlock],
     pooler: keras.Layer | None = None,
+    position_bias: Tensor | None = None,
 ) -> dict[str, Any]:
     """Return the outputs of an encoder from x_0, `[B, T, H]`, on.
 
     Blocks are applied one after the other; one may come several times. A pooler makes
-    `pooled_output`.
+    `pooled_output`. All blocks add `position_bias` to their scores.
     """
     real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
     x, outputs = embedding_output, []
+    added = {} if position_bias is None else {"position_bias": position_bias}
     for block in blocks:
-        x = block(x, mask=real, sequence_ids=inputs.get("sequence_ids"))
+        x = block(x, mask=real, sequence_ids=inputs.get("sequence_ids"), **added)
         outputs.append(x)
     found = {
         "sequence_output": x,

@@ -8,14 +8,14 @@ one is saved.
 import keras
 from keras import ops
 
-from tfnlp.layers import TransformerBlock
+from tfnlp.layers import RelativePositionBias, TransformerBlock
 from tfnlp.layers.types import Shape, Tensor
 
 
 class _BlockAtFirst(keras.layers.Layer):
     """`block(inputs, mask)[:, :1]` of a post-norm `TransformerBlock`, without dropout.
 
-    Call: `[B, T, H]`, mask bool `[B, T]`, to `[B, 1, H]`.
+    Call: `[B, T, H]`, mask bool `[B, T]`, the block's `position_bias` or None, to `[B, 1, H]`.
     """
 
     def __init__(self, block: TransformerBlock) -> None:
@@ -26,7 +26,7 @@ class _BlockAtFirst(keras.layers.Layer):
     def build(self, inputs_shape: Shape) -> None:
         """Make no weights: they are those of the block."""
 
-    def call(self, inputs: Tensor, real: Tensor) -> Tensor:
+    def call(self, inputs: Tensor, real: Tensor, position_bias: Tensor | None = None) -> Tensor:
         block, attention = self.block, self.block.attention
         x = ops.cast(inputs, self.compute_dtype)
         kernel = ops.convert_to_tensor(attention.qkv.kernel)  # [H, 3H]
@@ -44,6 +44,8 @@ class _BlockAtFirst(keras.layers.Layer):
         kv = ops.reshape(kv, (-1, length, 2, heads, size))
         k, v = ops.unstack(ops.transpose(kv, (2, 0, 3, 1, 4)), num=2, axis=0)  # [B, N, T, D]
         scores = ops.cast(ops.matmul(q, ops.swapaxes(k, -1, -2)), "float32")  # [B, N, 1, T]
+        if position_bias is not None:
+            scores = scores + ops.cast(position_bias[:, :, :1], "float32")
         scores = ops.where(real[:, None, None, :], scores, -1e9)
         found = ops.matmul(ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype), v)
         attended = attention.output_dense(ops.reshape(found, (-1, hidden)))  # [B, H]
@@ -52,7 +54,9 @@ class _BlockAtFirst(keras.layers.Layer):
         z = block.output_norm(y + block.output_dense(block._function(block.intermediate(y))))
         return ops.expand_dims(z, 1)
 
-    def compute_output_spec(self, inputs: Tensor, real: Tensor) -> keras.KerasTensor:
+    def compute_output_spec(
+        self, inputs: Tensor, real: Tensor, position_bias: Tensor | None = None
+    ) -> keras.KerasTensor:
         shape = (inputs.shape[0], 1, inputs.shape[2])
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
@@ -73,10 +77,18 @@ def encoder_at_first(encoder: keras.Model) -> keras.Model | None:
     if len(states) < 2 or not plain or states[-1] is not encoder.output["sequence_output"]:
         return None
     real = ops.not_equal(encoder.input["input_mask"], 0)
-    outputs = {"sequence_output": _BlockAtFirst(blocks[-1])(states[-2], real)}
+    last, bias = _BlockAtFirst(blocks[-1]), position_bias(encoder)
+    added = {} if bias is None else {"position_bias": bias.output}
+    outputs = {"sequence_output": last(states[-2], real, **added)}
     if "pooled_output" in encoder.output:
         outputs["pooled_output"] = encoder.get_layer("pooler")(outputs["sequence_output"])
     return keras.Model(encoder.input, outputs, name=encoder.name)
+
+
+def position_bias(encoder: keras.Model) -> RelativePositionBias | None:
+    """Return the layer whose outputs the blocks of an encoder add to their scores, or None."""
+    layers = (layer for layer in encoder.layers if isinstance(layer, RelativePositionBias))
+    return next(layers, None)
 
 
 def for_prediction(model: keras.Model) -> keras.Model:

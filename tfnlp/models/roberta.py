@@ -4,7 +4,13 @@ import functools
 
 import keras
 
-from tfnlp.layers import Pooler, PositionEmbedding, SegmentEmbedding, TokenEmbedding
+from tfnlp.layers import (
+    Pooler,
+    PositionEmbedding,
+    RelativePositionBias,
+    SegmentEmbedding,
+    TokenEmbedding,
+)
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
 from tfnlp.models.bert import (
@@ -50,6 +56,7 @@ def roberta(
     initializer_range: float = 0.02,
     num_segments: int = 1,
     padding_id: int = PADDING_ID,
+    position_buckets: int | None = None,
     pooler: bool = False,
     seq_length: int | None = None,
     packed: bool = False,
@@ -59,12 +66,14 @@ def roberta(
     """Return the encoder; the defaults are those of RoBERTa-base (124.06 M weights).
 
     `x_0 = drop(LN(E[ids] + P[p] + S[0]))`, `x_l = block_l(x_{l-1})`; the positions of real tokens
-    are counted from 2, `p_t = 1 + sum_{i <= t} mask_i`, and padding has position 1: P has
-    `max_positions + 2` rows, of which the first is never read. All tokens are of one segment.
+    are counted from 2, `p_t = 1 + sum_{i <= t} mask_i`, and padding, which a text may have written,
+    has position 1: P has `max_positions + 2` rows, of which the first is never read. All tokens are
+    of one segment.
 
     Args:
-        num_segments: token types; 1: `input_type_ids` are not read.
-        padding_id: the position of padding, 1 above; those before it are never read.
+        num_segments: token types; 1: `input_type_ids` are not read; 0: no `S`.
+        padding_id: the id and the position of padding, 1 above; positions before it are never read.
+        position_buckets: see `mpnet`; None: scores have nothing added.
         pooler: add BERT's pooler, which pretraining does not train.
         others: as of `bert`.
 
@@ -74,14 +83,16 @@ def roberta(
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length, packed, pooler)
-    mask = keras.ops.cast(keras.ops.not_equal(inputs["input_mask"], 0), "int32")
+    ids = inputs["input_word_ids"]
+    real = (inputs["input_mask"] != 0) & (ids != padding_id)
+    mask = keras.ops.cast(real, "int32")
     before = keras.ops.cumsum(mask, axis=1) - mask  # real tokens
     if packed:
         before = restarted(before, inputs["sequence_ids"])
     positions = (before + 1) * mask + padding_id  # [B, T]
     x = TokenEmbedding(
         vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(inputs["input_word_ids"])
+    )(ids)
     x = x + PositionEmbedding(
         max_positions,
         initializer=initializer(),
@@ -89,10 +100,15 @@ def roberta(
         dtype=dtype,
         name="position_embedding",
     )(x, positions=positions)
-    types = inputs["input_type_ids"]
-    x = x + SegmentEmbedding(
-        num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
-    )(types if num_segments > 1 else keras.ops.zeros_like(types))
+    if num_segments:
+        types = inputs["input_type_ids"]
+        x = x + SegmentEmbedding(
+            num_segments,
+            hidden_size,
+            initializer=initializer(),
+            dtype=dtype,
+            name="segment_embedding",
+        )(types if num_segments > 1 else keras.ops.zeros_like(types))
     blocks = transformer_blocks(
         num_layers,
         initializer,
@@ -106,7 +122,12 @@ def roberta(
     )
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
-    outputs = encoder_outputs(x, inputs, blocks, pool)
+    bias = None
+    if position_buckets is not None:
+        bias = RelativePositionBias(
+            num_heads, position_buckets, initializer(), dtype=dtype, name="distance_embedding"
+        )(x)
+    outputs = encoder_outputs(x, inputs, blocks, pool, bias)
     return keras.Model(inputs, outputs, name=name)
 
 

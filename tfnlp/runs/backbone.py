@@ -1,5 +1,6 @@
 """The pretrained model of a fine-tuning run, and what of it the run's folder keeps."""
 
+import dataclasses
 import glob
 import os
 import shutil
@@ -17,8 +18,10 @@ from tfnlp.training.run import read_config
 WEIGHTS, SAVED = "backbone.weights.h5", "backbone"
 
 
-def load_backbone(model: Any, output: str | None = None) -> Any:
+def load_backbone(model: Any, output: str | None = None, settings: Any = None) -> Any:
     """Return the pretrained model to fine-tune: a `Pretrained`, or of a path or a published name.
+
+    It reads the marks of the settings.
 
     Runs in the folder `output` may have begun: a published model is then loaded at the commit or
     version that they began with.
@@ -35,7 +38,19 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
             f"{loaded.path} is {loaded.family.title}; only {', '.join(others)} or {last} can be "
             "fine-tuned"
         )
-    return loaded
+    return loaded if settings is None or not settings.marks else _marked(loaded, settings)
+
+
+def _marked(loaded: Pretrained, settings: Any) -> Pretrained:
+    """Return a model whose tokenizer reads the marks of the settings."""
+    subwords = loaded.family.subwords
+    if subwords is None or loaded.saved:
+        raise ValueError(
+            f"`marks` is for runs and checkpoints of models of pieces of words; {loaded.path} is "
+            + ("an exported module" if loaded.saved else loaded.family.title)
+        )
+    tokenizer = subwords.begun(loaded.tokenizer, settings)
+    return dataclasses.replace(loaded, make_tokenizer=lambda: tokenizer, sentence_functions={})
 
 
 def _begun_with(model: Any, output: str) -> str | None:

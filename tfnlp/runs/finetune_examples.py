@@ -15,6 +15,7 @@ import numpy as np
 
 from tfnlp.data import RowForm, TaskData
 from tfnlp.tasks import HeadTask, Task
+from tfnlp.text.words import MARKS, with_whole
 
 
 def read_data(
@@ -105,13 +106,14 @@ def read_parts(task: type[Task], config: Any) -> tuple[list[Any], list[Any], Any
 
     Without dev examples a share of the others is held out, see `held_out`.
     """
-    data = read_data(task.form, config.train, config, "train")
+    splitter = with_whole(MARKS, config.marks)
+    data = read_data(task.form, config.train, config, "train", splitter=splitter)
     train, config = data.examples[: config.limit], config.replace(**data.labels_as)
     if config.folds:
         return train, [], config
     if config.dev is not None:
         config.refuse(["held_out"], "is for a run without `dev`; leave one of them out")
-        dev = read_data(task.form, config.dev, config, "dev").examples
+        dev = read_data(task.form, config.dev, config, "dev", splitter=splitter).examples
         return train, limited(dev, config), config
     config.refuse(["dev_limit"], "is for a run with `dev`; leave it out, or give `held_out`")
     count = round(config.held_out * len(train))

@@ -146,7 +146,7 @@ def check_pack(config: FinetuneSettings, backbone: Any, features: str | None) ->
     if backbone.saved or not backbone.family.packs:
         what = "a SavedModel" if backbone.saved else backbone.family.title
         raise ValueError(
-            f"`pack` needs a run or a checkpoint of BERT, ALBERT, DistilBERT, ELECTRA or RoBERTa; "
+            "`pack` needs a run or a checkpoint of BERT or an encoder after it; "
             f"{backbone.path} is {what}; leave it out"
         )
 

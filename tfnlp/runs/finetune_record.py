@@ -54,6 +54,8 @@ def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[st
     """Return what `config.json` says of the training and of the examples."""
     config = work.config
     numbers = {"metric": work.metric, "bf16": config.bf16, "fp16": config.fp16, "seed": seed}
+    if config.marks:
+        numbers["marks"] = config.marks
     return {
         "training": {**settings, **numbers},
         "optimizer": optimizer_settings(optimizer_of(settings)),

@@ -109,7 +109,7 @@ class Finetuning:
             self._folds = fold_numbers(kind, self.every, config.folds)
             self._divide(0)
         output = None if config.restart else config.output
-        self.backbone = load_backbone(config.model, output)
+        self.backbone = load_backbone(config.model, output, config)
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = not self.backbone.family.trains
         self.features = config.features or ("sum-all" if frozen else None)

@@ -1,4 +1,4 @@
-"""The functions of `import tfnlp`: load, pretrain, check, finetune, export, inspect.
+"""The functions of `import tfnlp`: load, pretrain, check, finetune, export, inspect, verify.
 
 Each imports what it needs when it is called: the engine must be chosen before Keras is imported.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tfnlp.files import given_path
 from tfnlp.runs.engine import use_engine
 from tfnlp.settings.tables import FAMILIES, TASKS
-from tfnlp.settings.use import CheckSettings, EmbedSettings
+from tfnlp.settings.use import CheckSettings, EmbedSettings, VerifySettings
 
 if TYPE_CHECKING:
     from tfnlp.checkpoints.pretrained import Pretrained
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tfnlp.runs.checking import Check
     from tfnlp.runs.search_index import Index
     from tfnlp.runs.task_run import TaskRun
+    from tfnlp.runs.verifying import Verification
 
     Loaded = Pretrained | TaskRun | Module | Index
 
@@ -87,7 +88,7 @@ def pretrain(
 
     Args:
         family: "word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
-            "roberta", "distilbert", "albert" or "electra".
+            "roberta", "distilbert", "xlm-roberta", "albert", "electra" or "mpnet".
         text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
             sentences) or of dicts; a table of pandas, polars or Arrow; a Hugging Face data set; a
             `tf.data.Dataset`. See `tfnlp.data.documents_of`. Of models that translate rows of a
@@ -301,3 +302,34 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
 
     with opened_modules(given_path(path, "path")) as folders:
         return [inspect_module(folder) for folder in folders]
+
+
+def verify(folder: str | os.PathLike[str], texts: Any = None, **settings: Any) -> Verification:
+    """Return how far tfnlp is from the library that a folder is for; what `tfnlp verify` does.
+
+    transformers, or sentence-transformers, runs in a process of its own.
+
+    Args:
+        folder: A folder of Hugging Face or sentence-transformers, published (`hf://org/name`) or
+            written by tfnlp.
+        texts: A `pathlib.Path` of texts, a line each, or strings, of which fifty are read; None:
+            some of many kinds and languages.
+        settings: `python`, an interpreter that has the libraries, None: this one; `card`, write the
+            table into the model card.
+
+    Returns:
+        a `Verification` with `gaps` and `is_equal`; printed it is a table of the largest
+        differences of ids, hidden states, the heads and sentence vectors, with their texts.
+
+    Raises:
+        ValueError: for a folder that the other library can't read, or another setting.
+        ImportError: if the interpreter lacks the libraries.
+        OSError: if something can't be read or written.
+    """
+    from tfnlp.families.published import opened
+    from tfnlp.runs.verifying import verified
+
+    folder = given_path(folder, "folder")
+    config = VerifySettings.make(folder=folder, texts=texts, **settings)
+    with opened(folder) as place:
+        return verified(_load(place.folder, None), place.folder, config)

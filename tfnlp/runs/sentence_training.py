@@ -84,7 +84,7 @@ class SentenceTrainingRuns:
         self._check_ranking()
         self._said = False  # what is learnt from
         output = None if config.restart else config.output
-        self.backbone = load_backbone(config.model, output)
+        self.backbone = load_backbone(config.model, output, config)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, None)
         settings = sentence_settings(self.backbone, config.pooling, normalize=True)

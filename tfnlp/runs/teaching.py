@@ -40,8 +40,9 @@ class Teaching:
         unlabelled = []
         if config.unlabelled is not None:
             unlabelled = read_data(
-                task.form, config.unlabelled, config, "unlabelled", labelled=False
-            ).examples
+                task.form, config.unlabelled, config, "unlabelled", labelled=False,
+                splitter=task.splitter,
+            ).examples  # fmt: skip
         self.unlabelled = [self.task.some_label(example) for example in unlabelled]
         self.examples = train + self.unlabelled
         self._soft: dict[str, np.ndarray] | None = None

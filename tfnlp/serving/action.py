@@ -1,7 +1,7 @@
 """An action of a module: its options, what computes it, and its values."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -46,6 +46,8 @@ class Action:
         run: function of rows, with the values of options among their keys, to as many dicts.
         options: settings of a request.
         check: function of a row that raises ValueError for one that the module can't take.
+        stream: function of a row that yields what it is so far, the last time what `run` returns;
+            None: it is computed at once.
     """
 
     name: str
@@ -56,11 +58,13 @@ class Action:
     run: Callable[[Sequence[Row]], list[Row]]
     options: tuple[Option, ...] = ()
     check: Callable[[Row], None] | None = None
+    stream: Callable[[Row], Iterator[Row]] | None = None
 
     def described(self) -> Row:
         """Return all but the functions, for the page."""
-        values = asdict(replace(self, run=None, check=None))
-        return {name: x for name, x in values.items() if name not in ("run", "check")}
+        values = asdict(replace(self, run=None, check=None, stream=None))
+        values = {name: x for name, x in values.items() if name not in ("run", "check")}
+        return {**values, "stream": self.stream is not None}
 
 
 def array_of(tensor: Any) -> Any:

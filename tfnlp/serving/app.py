@@ -1,12 +1,13 @@
 """The application: the page, and the actions of a module as JSON; what requests may ask for."""
 
 import asyncio
+import contextlib
 import json
 import math
 import pathlib
 import re
 import sys
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Hashable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -14,7 +15,7 @@ import tensorflow as tf
 from tfnlp.extras import needed
 from tfnlp.serving.action import Action, Option, Row
 from tfnlp.serving.batching import Batcher, Closed, Overloaded
-from tfnlp.serving.module import ServedModule
+from tfnlp.serving.module import STREAM, ServedModule
 from tfnlp.settings.serve import ServeSettings
 from tfnlp.tasks.playground import Field
 
@@ -36,13 +37,14 @@ _BODIES = 16  # full bodies that are held while they are read
 def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher, local: bool) -> Any:
     """Return the FastAPI application.
 
-    `GET /` is the page, `GET /api/module` what it shows, `POST /api/ACTION` an action.
+    `GET /` is the page, `GET /api/module` what it shows, `POST /api/ACTION` an action, `POST
+    /api/ACTION/stream` one whose result comes piece by piece.
 
     If the bound address is `local`, one of the loopback, requests may have no name but its own and
     the config's host: a page of another site could have its own name lead here.
     """
     fastapi = needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
-    from fastapi.responses import JSONResponse
+    from fastapi.responses import JSONResponse, StreamingResponse
     from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.staticfiles import StaticFiles
 
@@ -79,17 +81,38 @@ def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher, loca
         }
         return JSONResponse({**served.described(), "limits": limits})
 
-    @app.post("/api/{name}")
-    async def act(name: str, request: fastapi.Request) -> JSONResponse:
+    async def asked(name: str, request: fastapi.Request) -> tuple[Any, list[Row], int]:
+        """Return what a request asks, see `read_rows`."""
         if name not in served.actions:
             raise Refused(404, f"there is no action {name[:60]!r}; there are "
                           f"{', '.join(served.actions)}")  # fmt: skip
         if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
             # Forms of other sites can send any other type.
             raise Refused(415, "send JSON with the header Content-Type: application/json")
-        body = await bodies.read(request)
-        key, rows, count = read_rows(body, served.actions[name], config)
+        return read_rows(await bodies.read(request), served.actions[name], config)
+
+    @app.post("/api/{name}")
+    async def act(name: str, request: fastapi.Request) -> JSONResponse:
+        key, rows, count = await asked(name, request)
         return JSONResponse({"predictions": await _computed(batcher, key, rows, count)})
+
+    class Lines(StreamingResponse):
+        """A stream that ends with its client: what is left of it is not kept until it is found."""
+
+        async def __call__(self, *arguments: Any) -> None:
+            try:
+                await super().__call__(*arguments)
+            finally:
+                await self.body_iterator.aclose()
+
+    @app.post("/api/{name}/stream")
+    async def stream(name: str, request: fastapi.Request) -> Lines:
+        _, rows, _ = await asked(name, request)
+        if served.actions[name].stream is None or len(rows) != 1:
+            raise _wrong("a stream is of one instance, of an action whose `stream` is true")
+        found = _streamed(batcher, served.actions[name].stream(rows[0]))
+        first = await anext(found)  # raises what is refused
+        return Lines(_lines(first, found), media_type="application/x-ndjson")
 
     app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
@@ -143,6 +166,33 @@ async def _computed(batcher: Batcher, key: Any, rows: list[Any], count: int) -> 
     except Exception as error:
         print(f"tfnlp: warning: {key[0]}: {type(error).__name__}: {error}", file=sys.stderr)
         raise Refused(500, f"the module failed: {type(error).__name__}") from error
+
+
+async def _streamed(batcher: Batcher, found: Iterator[Row]) -> AsyncIterator[Row]:
+    """Yield what an iterator gives; each part waits in the queue for its turn.
+
+    Nothing is computed for a client that has hung up: then this is cancelled.
+    """
+    while True:
+        (row,) = await _computed(batcher, (STREAM, id(found)), [found], 1)
+        if row is None:
+            return
+        yield row
+
+
+async def _lines(first: Row, found: AsyncIterator[Row]) -> AsyncIterator[str]:
+    """Yield lines of JSON: what is new of `text`, then the whole prediction, or an error."""
+    shown, row = "", first
+    try:
+        async with contextlib.aclosing(found):
+            while row is not None:
+                last = row
+                yield json.dumps({"text": last["text"][len(shown) :]}) + "\n"
+                shown = last["text"]
+                row = await anext(found, None)
+        yield json.dumps({"predictions": [last]}) + "\n"
+    except Refused as error:
+        yield json.dumps({"error": str(error)}) + "\n"
 
 
 class Refused(Exception):

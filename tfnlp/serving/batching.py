@@ -84,6 +84,7 @@ class Batcher:
     def _work(self) -> None:
         while (batch := self._next()) is not None:
             _answer(batch, self._computed)
+            batch = None  # a stream whose client has hung up is freed
 
     def _next(self) -> list[_Request] | None:
         """Return the requests to be computed together; None when all is done."""

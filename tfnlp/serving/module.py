@@ -17,7 +17,7 @@ from tfnlp.layers import SentencePooling
 from tfnlp.serving import tasks, texts, vectors
 from tfnlp.serving.action import Action, Row, array_of
 from tfnlp.tasks import TASKS, Task
-from tfnlp.text.words import MARKS, SPACES
+from tfnlp.text.words import is_splitter
 
 _ENCODERS = ("encoder", "model")
 _PREPROCESSOR = "preprocessor"
@@ -31,6 +31,7 @@ _SERVED = ("serving_default", "default")
 _WORDS = "words.txt"  # the asset of word vectors
 _SMALLEST = 8  # numbers of a vector; fewer are taken for scores of a module by others
 _TOP = 5
+STREAM = "stream"  # of keys of rows that are iterators, of which the next one is computed
 _MEAN = "the mean of `sequence_output` over the tokens of a text"
 
 
@@ -46,6 +47,8 @@ class ServedModule:
     def run(self, key: Hashable, rows: list[Row]) -> list[Row]:
         """Return the results of rows, for `tfnlp.serving.batching.Batcher`."""
         name, *_ = key
+        if name == STREAM:
+            return [next(stream, None) for stream in rows]
         return self.actions[name].run(rows)
 
     def described(self) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
     """Return the actions of one module; raise ValueError if it takes no strings."""
     signatures = {f.name: f.calls[0] for f in found.signatures}
     if "generate" in signatures:
-        return [texts.write(_signature(module, "generate"))]
+        return [texts.write(_signature(module, "generate"), module)]
     name = next((name for name in _SERVED if name in signatures), None)
     task = None if name is None else _task(found, signatures[name])
     if task is not None or name is not None and _takes_text(signatures[name]):
@@ -138,7 +141,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
         call, task = _named(module, next(iter(described.arguments))), _task(found, described)
     if task is not None:
         splitter = _stated(found).get("splitter")
-        known = (splitter,) if splitter in (MARKS, SPACES) else ()
+        known = (splitter,) if is_splitter(splitter) else ()
         playground = task.playground(described.arguments, _labels(module), *known)
         return [tasks.of_task(task.name, playground, call)]
     given, got = set(described.arguments), set(_outputs(described))

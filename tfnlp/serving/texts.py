@@ -1,9 +1,11 @@
 """Modules that write: masks filled, texts continued, translations."""
 
-from collections.abc import Callable, Sequence
+import codecs
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tfnlp.serving.action import Action, Option, Row, column, plain
 from tfnlp.tasks.playground import Field
@@ -48,8 +50,8 @@ def _masks(tokens: np.ndarray, probabilities: np.ndarray) -> list[list[Row]]:
     ]
 
 
-def write(call: Call) -> Action:
-    """Return the action of a GPT that continues texts.
+def write(call: Call, module: Any = None) -> Action:
+    """Return the action of a GPT that continues texts, token by token if the `module` is given.
 
     The module draws row b with the seed `seed + b`. So that a text does not depend on the requests
     beside it, only rows whose seeds follow each other share a call.
@@ -58,18 +60,19 @@ def write(call: Call) -> Action:
     def run(rows: Sequence[Row]) -> list[Row]:
         found = []
         for part in _by_seed(rows):
-            first = part[0]
-            got = call(
-                prompt=column(part, "prompt"),
-                max_new_tokens=np.int32(first["max_new_tokens"]),
-                temperature=np.float32(first["temperature"]),
-                top_k=np.int32(first["top_k"]),
-                top_p=np.float32(first["top_p"]),
-                seed=np.int32(first["seed"]),
-            )
+            count = np.int32(part[0]["max_new_tokens"])
+            got = call(prompt=column(part, "prompt"), max_new_tokens=count, **_how(part[0]))
             texts = zip(got["text"], got["continuation"], strict=True)
             found += [{"text": plain(t), "continuation": plain(c)} for t, c in texts]
         return found
+
+    def stream(row: Row) -> Iterator[Row]:
+        how = {name: tf.constant(x) for name, x in _how(row).items()}
+        state = module.start(tf.constant([row["prompt"]]), tf.constant(row["max_new_tokens"]))
+        while state["left"] > 0 and not state["done"][0]:
+            state = module.advance(state, **how)
+            last = state["left"] <= 0 or state["done"][0]
+            yield {name: _whole(state[name][0].numpy(), last) for name in ("text", "continuation")}
 
     fields = (Field("prompt", "Beginning", "text", "It was a bright cold day", may_be_empty=True),)
     options = (
@@ -79,7 +82,20 @@ def write(call: Call) -> Action:
         Option("top_p", "Of a share of the probability", 1.0, 0.01, 1),
         Option("seed", "Seed", 1, 0, 2**31 - 10_000, counts_up=True),
     )
-    return Action("write", "Write on", "Write", "How a text may go on.", fields, run, options)
+    text = "How a text may go on."
+    streams = stream if hasattr(module, "advance") else None
+    return Action("write", "Write on", "Write", text, fields, run, options, stream=streams)
+
+
+def _how(row: Row) -> dict[str, Any]:
+    """Return how a GPT's tokens are chosen, with the types of its module."""
+    kinds = {"temperature": np.float32, "top_k": np.int32, "top_p": np.float32, "seed": np.int32}
+    return {name: kind(row[name]) for name, kind in kinds.items()}
+
+
+def _whole(text: bytes, last: bool) -> str:
+    """Return a text without a last character that is not whole yet."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(text, final=bool(last))
 
 
 def _by_seed(rows: Sequence[Row]) -> list[list[Row]]:

@@ -88,6 +88,12 @@ class FinetuneSettings(
         None, "measure on the first N examples of `dev` (default: all, with `limit` as many)",
         at_least=1, metavar="N", group="examples",
     )  # fmt: skip
+    marks: list[str] = option(
+        [],
+        "tokens that are read where a text has them written, such as [SEP]; new ones take the "
+        "places of [unused1] and on (default: all is text, but for marks of the model)",
+        metavar="TOKEN", group="examples",
+    )  # fmt: skip
     accumulation: int | None = option(
         None,
         "micro-batches an update, each of similar lengths (default: on a CPU up to 4, of 8 "

@@ -16,7 +16,9 @@ _SIZES = {
     "electra": electra.SIZES,
     "elmo": elmo.SIZES,
     "gpt": gpt.SIZES,
+    "mpnet": roberta.SIZES,
     "roberta": roberta.SIZES,
+    "xlm-roberta": roberta.SIZES,
 }
 # The name of each model that can be planned to its family and size. A size that bears the
 # family's name, such as "gpt2-small", needs no prefix.

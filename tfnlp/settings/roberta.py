@@ -1,4 +1,4 @@
-"""Settings of a RoBERTa."""
+"""Settings of a RoBERTa and of an XLM-RoBERTa."""
 
 import dataclasses
 
@@ -22,3 +22,12 @@ class RobertaSettings(EncoderSettings):
     """
 
     size: str = option("tiny", "size; base and large are the paper's", choices=SIZES, group="model")
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(vocab={"help": "folder of tokenizer.json; none is learnt"})
+class XlmRobertaSettings(RobertaSettings):
+    """A RoBERTa of many languages: goes on from a published one, or reads a given vocabulary.
+
+    The paper (section 3): RoBERTa's masked LM on 100 languages, batches of 8,192 rows.
+    """

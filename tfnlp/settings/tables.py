@@ -15,9 +15,10 @@ from tfnlp.settings.fill import FillSettings
 from tfnlp.settings.glove import GloVeSettings
 from tfnlp.settings.gpt import GPTEvaluation, GPTExamplesSettings, GPTPrediction, GPTSettings
 from tfnlp.settings.labels import LabelsSettings
+from tfnlp.settings.mpnet import MPNetSettings
 from tfnlp.settings.nnlm import NNLMEvaluation, NNLMSettings
 from tfnlp.settings.options import OWNERS, Settings
-from tfnlp.settings.roberta import RobertaSettings
+from tfnlp.settings.roberta import RobertaSettings, XlmRobertaSettings
 from tfnlp.settings.roles import RolesSettings
 from tfnlp.settings.seq2seq import Seq2SeqSettings
 from tfnlp.settings.similarity import SimilaritySettings
@@ -56,11 +57,16 @@ FAMILIES: dict[str, tuple[type[Settings], str]] = {
         DistilBertSettings,
         "Pretrain a DistilBERT: masked LM, with or without a teacher.",
     ),
+    "xlm-roberta": (
+        XlmRobertaSettings,
+        "Pretrain an XLM-RoBERTa further, or with your vocabulary.",
+    ),
     "albert": (AlbertSettings, "Pretrain an ALBERT: masked LM and sentence order."),
     "electra": (
         ElectraSettings,
         "Pretrain an ELECTRA: a small generator replaces tokens, the encoder finds them.",
     ),
+    "mpnet": (MPNetSettings, "Pretrain an MPNet further, or with your vocabulary: masked LM."),
 }
 TASKS: dict[str, tuple[type[Settings], str]] = {
     settings.task: (settings, (settings.__doc__ or "").split("\n")[0].rstrip("."))
@@ -98,7 +104,7 @@ PREDICTIONS: dict[str, tuple[type[PredictionSettings], str]] = {
         PairPrediction,
         "Fill in [MASK], or tell whether one text follows another, with a BERT.",
     ),
-    "roberta": (MaskPrediction, "Fill in <mask> with a RoBERTa."),
+    "roberta": (MaskPrediction, "Fill in <mask> with a RoBERTa, XLM-RoBERTa or MPNet."),
     "distilbert": (MaskPrediction, "Fill in [MASK] with a DistilBERT."),
     "albert": (
         PairPrediction,
@@ -116,8 +122,10 @@ EXAMPLES: dict[str, tuple[type[ExamplesSettings], str]] = {
     "bert": (PairExamplesSettings, f"sentence pairs; {_DRAWN}"),
     "roberta": (ExamplesSettings, f"windows of sentences; {_DRAWN}"),
     "distilbert": (CasedExamplesSettings, f"windows of sentences; {_DRAWN}"),
+    "xlm-roberta": (ExamplesSettings, f"windows of sentences; {_DRAWN}"),
     "albert": (PairExamplesSettings, f"pairs of segments, half of them swapped; {_DRAWN}"),
     "electra": (PairExamplesSettings, f"pairs of following segments; {_DRAWN}"),
+    "mpnet": (ExamplesSettings, f"windows of sentences; {_DRAWN}"),
 }
 # What a model is measured on, by kind of model.
 EVALUATIONS: tuple[type[EvaluationSettings], ...] = (

@@ -202,6 +202,25 @@ class CheckSettings(LabelSetSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
+class VerifySettings(Settings):
+    """Arguments of `tfnlp verify` and of `tfnlp.verify`."""
+
+    folder: Any = option(
+        help="a folder of Hugging Face or sentence-transformers, published or written by tfnlp",
+        positional=True, metavar="DIR",
+    )  # fmt: skip
+    texts: Any = option(
+        None, "texts, a line each, of which 50 are read (default: some of many kinds and "
+        "languages)", metavar="FILE",
+    )  # fmt: skip
+    python: str | None = option(
+        None, "an interpreter that has torch, transformers and sentence-transformers (default: "
+        "this one)", metavar="FILE",
+    )  # fmt: skip
+    card: bool = option(False, "write the table into the model card, README.md of the folder")
+
+
+@dataclasses.dataclass(kw_only=True)
 class EvaluateTask(LabelSetSettings, EvaluationSettings):
     """Arguments of `TaskRun.evaluate`."""
 

@@ -24,8 +24,10 @@ from tfnlp.tasks.task import TEXTS, HeadTask, Prediction, Tensors, rows_of, stri
 from tfnlp.text.words import (
     MARKS,
     SPACES,
-    WORDS_AND_MARKS,
     characters,
+    is_splitter,
+    with_whole,
+    words_of_texts,
     words_with_offsets,
 )
 
@@ -58,8 +60,8 @@ class WordTask(HeadTask):
         labels: names of the tags, in the order of the model's outputs.
         stride: pieces from one window to the next.
         crf: the rate of a CRF over the tags, see `tfnlp.layers.CRF`; 0: each tag on its own.
-        splitter: how texts are split into words, as they were in training: "marks" or "spaces",
-            see `tfnlp.text.words.words_with_offsets`.
+        splitter: how texts are split into words, as they were in training: "marks", also with
+            words that stay whole, or "spaces", see `tfnlp.text.words.words_with_offsets`.
     """
 
     output: ClassVar[str] = "tag"
@@ -71,7 +73,7 @@ class WordTask(HeadTask):
     splitter: str = SPACES
 
     def check(self) -> None:
-        if self.splitter not in (MARKS, SPACES):
+        if not is_splitter(self.splitter):
             raise ValueError(f"splitter={self.splitter!r} must be {MARKS!r} or {SPACES!r}")
         if len(self.labels) < 2:
             raise ValueError(
@@ -88,7 +90,11 @@ class WordTask(HeadTask):
             labels=tuple(sorted({tag for e in examples for tag in e.tags})),
             stride=settings.stride,
             crf=_CRF_RATES[values["whole"]] if settings.crf else 0.0,
-            splitter=SPACES if all(e.text is None for e in examples) else MARKS,
+            splitter=(
+                SPACES
+                if all(e.text is None for e in examples)
+                else with_whole(MARKS, settings.marks)
+            ),
             max_length=values["max_length"],
         )
 
@@ -120,7 +126,7 @@ class WordTask(HeadTask):
 
     @property
     def example_settings(self) -> dict[str, Any]:
-        return {"words": WORDS_AND_MARKS if self.splitter == MARKS else None}
+        return {"words": words_of_texts(self.splitter)}
 
     @property
     def head(self) -> dict[str, Any]:

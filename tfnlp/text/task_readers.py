@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfnlp.text.base_tokenizers import BytePairTokenizer
 from tfnlp.text.packing import pack_segments, special_tokens
-from tfnlp.text.words import words_with_offsets
+from tfnlp.text.words import with_whole, words_with_offsets
 
 ReadTexts = tuple[list[tf.RaggedTensor], tf.RaggedTensor | None, tf.RaggedTensor | None]
 
@@ -69,7 +69,7 @@ class _PieceReader(Reader):
 
     def __init__(self, tokenizer: Any) -> None:
         super().__init__()
-        self.style = tokenizer.word_style
+        self.style = with_whole(tokenizer.word_style, getattr(tokenizer, "marks", ()))
         self.tokenizer = tokenizer
 
     def read(

@@ -53,7 +53,33 @@ def word_places(text: str, style: str) -> list[tuple[int, int]]:
 
     `style` is "spaces" or "marks", see `words_with_offsets`, which finds the same words.
     """
-    return [match.span() for match in _patterns(text.isascii())[style].finditer(text)]
+    style, *whole = style.split(" ")
+    pattern, places, start = _patterns(text.isascii())[style], [], 0
+    for mark in re.finditer(_any_of(whole), text) if whole else ():
+        places += [match.span() for match in pattern.finditer(text, start, mark.start())]
+        places.append(mark.span())
+        start = mark.end()
+    return places + [match.span() for match in pattern.finditer(text, start)]
+
+
+def with_whole(style: str, marks: Iterable[str]) -> str:
+    """Return the style that keeps marks whole, but for those with white space."""
+    return " ".join([style, *(mark for mark in marks if len(mark.split()) == 1)])
+
+
+def is_splitter(style: object) -> bool:
+    """Return whether `word_places` has a style."""
+    return style == SPACES or isinstance(style, str) and style.split(" ")[0] == MARKS
+
+
+def words_of_texts(style: str) -> str | None:
+    """Return what the words of texts match, for the regex of `tokenizers`; None: spaces part."""
+    style, *whole = style.split(" ")
+    return "|".join([_any_of(whole)] * bool(whole) + [_WORDS_AND_MARKS]) if style == MARKS else None
+
+
+def _any_of(marks: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(marks, key=len, reverse=True)))
 
 
 @functools.cache
@@ -205,7 +231,7 @@ class _Style(NamedTuple):
 _INSIDE = rf"\p{{M}}{_JOINERS}"
 _WORD = rf"[\p{{L}}\p{{N}}_{_INSIDE}]"
 _APART = _mark(rf"\p{{L}}\p{{N}}_{_INSIDE}{_SPACES}{_NO_WIDTH}", _INSIDE)
-WORDS_AND_MARKS = f"{_WORD}+|{_APART}"  # the words of "marks", also for the regex of `tokenizers`
+_WORDS_AND_MARKS = f"{_WORD}+|{_APART}"  # the words of "marks"
 _STYLES = {
     SPACES: _Style(f"[{_SPACES}]+"),
     MARKS: _Style(f"[{_SPACES}{_NO_WIDTH}]+", _APART),
@@ -259,12 +285,16 @@ def words_with_offsets(
             such as 1,000.5 whole; ideographs are apart, and control characters part words and are
             none. "spaces": nowhere else, as `str.split`. "marks": around every character that is no
             letter, digit or underscore. Of "treebank" and "marks" combining marks and format
-            characters, such as ZWJ and ZWNJ, stay inside their words.
+            characters, such as ZWJ and ZWNJ, stay inside their words. After a style and spaces
+            follow marks that are words of their own wherever they stand: "marks [E1] [/E1]".
 
     Returns:
         words, strings ragged `[B, (W)]`; starts and ends, int64 ragged `[B, (W)]`.
     """
+    style, *whole = style.split(" ")
     white, kept, dropped = _STYLES[style]
+    if whole:
+        kept = "|".join(filter(None, (_any_of(whole), kept)))
     # The splitter ends a text at a zero byte; another control character gives the same words.
     plain = tf.strings.regex_replace(texts, r"\x{0}", "\x01")
     parts = "|".join(filter(None, (white, kept)))

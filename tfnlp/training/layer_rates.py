@@ -11,7 +11,9 @@ from keras import ops
 from tfnlp.layers.types import Tensor
 
 _BLOCK = re.compile(r"(?:^|/)layer_(\d+)/")
-_EMBEDDINGS = re.compile(r"(?:^|/)(?:(?:token|position|segment)_embedding|embedding_norm)/")
+_EMBEDDINGS = re.compile(
+    r"(?:^|/)(?:(?:token|position|distance|segment)_embedding|embedding_norm)/"
+)
 
 
 def layer_groups(variables: Sequence[keras.Variable]) -> list[int]:

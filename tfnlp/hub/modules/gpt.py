@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -12,7 +13,7 @@ from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import about_module, as_saved, check_parts, save, together
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import GPTDecoder
-from tfnlp.models.generation import generate
+from tfnlp.models.generation import advance, generate, start
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 SERVED = ("sequence_output", "lm_logits", "default")  # outputs of the model's signature
@@ -42,6 +43,10 @@ class GPTModule(KerasModule):
     the token that ends texts. At most one token fewer is generated than the model has positions;
     of a prompt that is too long to fit with them, only the end is read.
 
+    The same token by token: `state = module.start(prompt, max_new_tokens)`, then as often as
+    `state["left"]` says and not all of `state["done"]` is true `state = module.advance(state,
+    temperature, top_k, top_p, seed)`, which has `text` and `continuation` so far.
+
     Args:
         pretrainer: from `tfnlp.models.gpt_pretrainer`.
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
@@ -61,6 +66,8 @@ class GPTModule(KerasModule):
         self._tokenizer = tokenizer
         super().__init__(pretrainer, "sequence_output", weights)
         self.generate.get_concrete_function()
+        state = self.start.get_concrete_function().structured_outputs
+        self.advance.get_concrete_function(state, *list(_GENERATE.values())[2:])
 
     @tf.function(input_signature=list(_GENERATE.values()), autograph=False)
     def generate(
@@ -72,23 +79,60 @@ class GPTModule(KerasModule):
         top_p: tf.Tensor,
         seed: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        decoder, end = self._decoder.value, self._tokenizer.end_id
-        count = tf.clip_by_value(max_new_tokens, 1, decoder.max_positions - 1)
-        longest = tf.cast(decoder.max_positions - count, "int64")
-        ids, mask = pad_prompts(self._tokenizer, prompt, longest)
+        ids, mask, count = self._read(prompt, max_new_tokens)
+        how = self._choice(temperature, top_k, top_p, seed, ids)
         with self.stored_weights():
-            tokens = generate(
-                decoder,
-                ids,
-                mask,
-                count,
-                temperature=temperature,
-                top_k=top_k,
-                top_p=top_p,
-                seeds=seed + tf.range(tf.shape(ids)[0]),
-                stop_ids=() if end is None else (end,),
-                pad_id=0 if end is None else end,
-            )
+            tokens = generate(self._decoder.value, ids, mask, count, **how)
+        return self._texts(prompt, tokens)
+
+    @tf.function(input_signature=list(_GENERATE.values())[:2], autograph=False)
+    def start(self, prompt: tf.Tensor, max_new_tokens: tf.Tensor) -> dict[str, Any]:
+        ids, mask, count = self._read(prompt, max_new_tokens)
+        with self.stored_weights():
+            state = start(self._decoder.value, ids, mask, count)
+        texts = self._texts(prompt, ids[:, :0])
+        return {**state, "prompt": prompt, "tokens": ids[:, :0], "left": count, **texts}
+
+    @tf.function(autograph=False)
+    def advance(
+        self,
+        state: dict[str, Any],
+        temperature: tf.Tensor,
+        top_k: tf.Tensor,
+        top_p: tf.Tensor,
+        seed: tf.Tensor,
+    ) -> dict[str, Any]:
+        how = self._choice(temperature, top_k, top_p, seed, state["tokens"])
+        with self.stored_weights():
+            new, after = advance(self._decoder.value, state, 1, **how)
+        tokens = tf.concat([state["tokens"], new], 1)
+        texts = self._texts(state["prompt"], tokens)
+        return {**after, "tokens": tokens, "left": state["left"] - 1, **texts}
+
+    def _read(
+        self, prompt: tf.Tensor, max_new_tokens: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return ids and mask of prompts, and how many tokens can follow."""
+        positions = self._decoder.value.max_positions
+        count = tf.clip_by_value(max_new_tokens, 1, positions - 1)
+        longest = tf.cast(positions - count, "int64")
+        return *pad_prompts(self._tokenizer, prompt, longest), count
+
+    def _choice(
+        self, temperature: tf.Tensor, top_k: tf.Tensor, top_p: tf.Tensor, seed: tf.Tensor, ids: Any
+    ) -> dict[str, Any]:
+        """Return the arguments of `tfnlp.models.generation.Choice` for rows of ids."""
+        end = self._tokenizer.end_id
+        return {
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seeds": seed + tf.range(tf.shape(ids)[0]),
+            "stop_ids": () if end is None else (end,),
+            "pad_id": 0 if end is None else end,
+        }
+
+    def _texts(self, prompt: tf.Tensor, tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         continuation = self._tokenizer.detokenize(tokens)
         text = tf.strings.join([prompt, continuation])
         if not self._tokenizer.keeps_spaces:

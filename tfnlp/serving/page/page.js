@@ -22,6 +22,30 @@ async function answered(address, request) {
   return found;
 }
 
+// The last prediction of a stream of lines; what comes before it is shown as it comes.
+async function streamed(address, request, shown) {
+  const response = await fetch(address, request).catch(() => null);
+  if (response === null) throw new Error("The server does not answer; was it stopped?");
+  if (!response.ok) throw new Error((await response.json()).error);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "", text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error("The server ended before the text did.");
+    const parts = (rest + value).split("\n");
+    rest = parts.pop();
+    for (const found of parts.map((part) => JSON.parse(part))) {
+      if (found.error) throw new Error(found.error);
+      if (found.predictions) return found;
+      text += found.text;
+      if (!shown(text)) { // another tab was chosen: hang up
+        await reader.cancel();
+        return { predictions: [] };
+      }
+    }
+  }
+}
+
 function say(error) {
   get("error").textContent = error ? error.message : "";
   get("error").hidden = !error;
@@ -99,7 +123,11 @@ async function submit(event) {
   try {
     const address = `${location.origin}/api/${action.name}`, body = JSON.stringify(asked);
     const request = { method: "POST", headers: { "Content-Type": "application/json" }, body };
-    const found = await answered(address, request);
+    const soFar = (text) => {
+      if (action === chosen) get("results").replaceChildren(show(action.name, asked.instances[0], { text }));
+      return action === chosen;
+    };
+    const found = action.stream ? await streamed(`${address}/stream`, request, soFar) : await answered(address, request);
     if (action !== chosen) return; // another tab was chosen meanwhile
     const rows = found.predictions.map((row, i) => show(action.name, asked.instances[i], row));
     get("results").replaceChildren(...rows);

@@ -113,7 +113,7 @@ function filled(row, found) {
 
 function written(row, found) {
   const line = element("p", {}, [element("span", { className: "given", textContent: row.prompt })]);
-  const after = found.text.startsWith(row.prompt) ? found.text.slice(row.prompt.length) : ` ${found.continuation}`;
+  const after = found.text.startsWith(row.prompt) ? found.text.slice(row.prompt.length) : ` ${found.continuation ?? found.text}`;
   line.append(after);
   return [line];
 }
