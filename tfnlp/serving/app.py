@@ -15,7 +15,7 @@ import tensorflow as tf
 from tfnlp.extras import needed
 from tfnlp.serving.action import Action, Option, Row
 from tfnlp.serving.batching import Batcher, Closed, Overloaded
-from tfnlp.serving.module import STREAM, ServedModule
+from tfnlp.serving.module import CLOSE, STREAM, ServedModule
 from tfnlp.settings.serve import ServeSettings
 from tfnlp.tasks.playground import Field
 
@@ -171,13 +171,18 @@ async def _computed(batcher: Batcher, key: Any, rows: list[Any], count: int) -> 
 async def _streamed(batcher: Batcher, found: Iterator[Row]) -> AsyncIterator[Row]:
     """Yield what an iterator gives; each part waits in the queue for its turn.
 
-    Nothing is computed for a client that has hung up: then this is cancelled.
+    Nothing is computed for a client that has hung up: then this is cancelled. The iterator is
+    closed in the thread that may be computing its next part.
     """
-    while True:
-        (row,) = await _computed(batcher, (STREAM, id(found)), [found], 1)
-        if row is None:
-            return
-        yield row
+    try:
+        while True:
+            (row,) = await _computed(batcher, (STREAM, id(found)), [found], 1)
+            if row is None:
+                return
+            yield row
+    finally:
+        with contextlib.suppress(Closed):
+            batcher.submit((CLOSE,), [found], 0)
 
 
 async def _lines(first: Row, found: AsyncIterator[Row]) -> AsyncIterator[str]:

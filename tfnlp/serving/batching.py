@@ -68,7 +68,7 @@ class Batcher:
             if self._closed:
                 raise Closed("the server is being stopped")
             waiting = sum(one.size for one in self._waiting)
-            if waiting and waiting + request.size > self._max_waiting:
+            if waiting and request.size and waiting + request.size > self._max_waiting:
                 raise Overloaded(f"{waiting:,} texts are waiting; try again later")
             self._waiting.append(request)
             self._changed.notify_all()
@@ -84,7 +84,6 @@ class Batcher:
     def _work(self) -> None:
         while (batch := self._next()) is not None:
             _answer(batch, self._computed)
-            batch = None  # a stream whose client has hung up is freed
 
     def _next(self) -> list[_Request] | None:
         """Return the requests to be computed together; None when all is done."""

@@ -32,6 +32,7 @@ _WORDS = "words.txt"  # the asset of word vectors
 _SMALLEST = 8  # numbers of a vector; fewer are taken for scores of a module by others
 _TOP = 5
 STREAM = "stream"  # of keys of rows that are iterators, of which the next one is computed
+CLOSE = "close"  # of keys of rows that are iterators, which are closed
 _MEAN = "the mean of `sequence_output` over the tokens of a text"
 
 
@@ -49,6 +50,8 @@ class ServedModule:
         name, *_ = key
         if name == STREAM:
             return [next(stream, None) for stream in rows]
+        if name == CLOSE:
+            return [stream.close() for stream in rows]
         return self.actions[name].run(rows)
 
     def described(self) -> dict[str, Any]:
