@@ -75,6 +75,8 @@ VALUES = {
     "sizes": [4], "objective": "simcse", "max_answer": 1, "max_question": 4, "stride": 3,
     "batch_tokens": 64, "max_length": 12, "average": 1, "pooling": "cls",
     "finetune embed text_columns": ["anchor", "other"], "marks": ["[E1]"],
+    "pretrain xlm-roberta vocab": str(golden("multilingual") / "mpnet"),
+    "pretrain mpnet vocab": str(golden("multilingual") / "xlm"),
 }  # fmt: skip
 _TEACHER = {"teacher": "{teacher}"}
 # Settings that take others to take effect; without these they may also be refused.

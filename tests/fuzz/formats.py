@@ -9,6 +9,7 @@ import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import h5py
 import numpy as np
@@ -35,6 +36,7 @@ from tfnlp.checkpoints.gpt_config import read_config as read_gpt_config
 from tfnlp.checkpoints.gpt_config import read_hparams
 from tfnlp.checkpoints.gpt_openai import open_pieces
 from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs, write_gpt_json
+from tfnlp.checkpoints.tokenizers.files import FoundTokenizer
 from tfnlp.checkpoints.tokenizers.sentencepiece import find_sentencepiece, write_sentencepiece
 from tfnlp.checkpoints.tokenizers.wordpiece import (
     WORDPIECE,
@@ -55,6 +57,7 @@ from tfnlp.text import (
     train_bpe,
     train_sentencepiece,
 )
+from tfnlp.text.base_tokenizers import GraphTokenizer, PieceTokenizer
 from tfnlp.text.sentencepiece import MODEL_FILE
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.run import read_config as read_run_config
@@ -128,18 +131,23 @@ def _adapters(folder: pathlib.Path) -> Arrays:
         yield from _tensors(open_tensors(pathlib.Path(merged) / "model.safetensors"))
 
 
-def _tokenizers(folder: pathlib.Path) -> None:
+def _tokenizers(folder: pathlib.Path) -> Arrays:
     """Make the tokenizers of the files in folders of their own, of those that were changed."""
     for name, find in _FINDERS.items():
         path = folder / name / "tokenizer.json"
-        if path.read_bytes() != _tokenizer_files()[f"{name}/tokenizer.json"]:  # it takes seconds
-            find(path.parent, None, None, 1000, "x").make()
+        if path.read_bytes() != _tokenizer_files()[f"{name}/tokenizer.json"]:
+            yield _tokenized(find(path.parent, None, None, 1000, "x"))
+
+
+def _tokenized(found: FoundTokenizer) -> np.ndarray:
+    """Return ids: libraries read more of a file then. The graph of it would take seconds."""
+    with mock.patch.object(GraphTokenizer, "_trace"), mock.patch.object(PieceTokenizer, "_trace"):
+        tokenizer = found.make()
+    return tokenizer._encode(tf.constant(["The dog's café ran ...", ""])).flat_values.numpy()
 
 
 def _pieces(folder: pathlib.Path) -> Arrays:
-    """Make a tokenizer, and tokenize with it: the library's code reads more of the file then."""
-    tokenizer = find_sentencepiece(folder, None, None, 1000, "x").make()
-    yield tokenizer.tokenize(["The dog's café ran ...", ""]).flat_values.numpy()
+    yield _tokenized(find_sentencepiece(folder, None, None, 1000, "x"))
 
 
 _FINDERS = {
@@ -326,7 +334,7 @@ _FORMATS = {
         INDEX: _EITHER, VECTORS: _BYTES, TEXTS: _WORDS, STARTS: _BYTES},
         lambda path: _index(path.parent)),
     "tokenizer.json": (lambda: {name: _tokenizer_files()[name] for name in _TOKENIZERS},
-        dict.fromkeys(_TOKENIZERS, _EITHER), _nothing(lambda path: _tokenizers(path.parents[1]))),
+        dict.fromkeys(_TOKENIZERS, _EITHER), lambda path: _tokenizers(path.parents[1])),
     "SentencePiece": (lambda: _tokenizer_files()[MODEL_FILE], {MODEL_FILE: _BYTES},
         lambda path: _pieces(path.parent)),
     "README.md": (_card, {"README.md": _WORDS, "config.json": _EITHER}, _nothing(_read_card)),

@@ -134,6 +134,9 @@ class PieceTokenizer(GraphTokenizer):
             self._text_table = tf.constant(texts)  # [V]
             self.is_continuation = tf.constant(continues)  # [V]
         self._trace(PIECES, _WORDS, DENSE)
+
+    def _trace(self, *ids: tf.TypeSpec) -> None:
+        super()._trace(*ids)
         self.tokenize_words.get_concrete_function()
 
     @property
