@@ -165,6 +165,7 @@ def rows(task, count=24):
             "answer": {**question, "context": one, "answers": answers},
             "tag": {**words, "tags": tags},
             "roles": {**words, "predicate": 1, "tags": roles, "gold": roles[::-1]},
+            "coref": {"words": [*split, *split], "clusters": [[[0, 2], [4, 5]], [[6, 7], [7, 8]]]},
             "embed": {"anchor": one, "positive": two, "other": three, "gold": float(n % 3)},
         }[task])  # fmt: skip
     return found
