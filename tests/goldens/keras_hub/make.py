@@ -70,7 +70,8 @@ def inputs_of(model, rng):
     """Ids with padding on the right, segments and masked positions where the model has them."""
     mask = (np.arange(T) < np.array([[T], [5], [2]])).astype("int32")
     every = {
-        "token_ids": rng.integers(0, V, (3, T)).astype("int32"),
+        # From 2: where a text has written padding, RoBERTa counts positions as transformers does.
+        "token_ids": rng.integers(2, V, (3, T)).astype("int32"),
         "padding_mask": mask,
         "segment_ids": rng.integers(0, 2, (3, T)).astype("int32"),
         "mask_positions": rng.integers(0, 2, (3, P)).astype("int32"),
