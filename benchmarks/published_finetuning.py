@@ -145,7 +145,8 @@ def recipe(told):
     from tfnlp.settings.tables import TASKS
 
     config = TASKS[told["task"]][0].make(output="", model=told["model"], train="")
-    numbers = settings_of(config, task_folder.load_backbone(told["model"]), None)
+    backbone = task_folder.load_backbone(told["model"])
+    numbers = settings_of(config, backbone, None, len(told["train"]))
     return {n: numbers[n] for n in NUMBERS}
 
 

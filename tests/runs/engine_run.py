@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 import tfnlp
+from tests.support import golden
 from tfnlp import books
 
 SAMPLE = ("bert",)
@@ -22,6 +23,9 @@ _SIZES = {
     "albert": {**_BLOCKS, "layout": "lines"},
 }
 _ENCODER = {**_BLOCKS, "size": "tiny", "layout": "lines"}
+for _name, _folder in (("xlm-roberta", "xlm"), ("mpnet", "mpnet")):  # whose vocabulary is given
+    _SIZES[_name] = _ENCODER | dict(vocab=str(golden("multilingual") / _folder))
+    del _SIZES[_name]["vocab_size"]
 _ROWS = 40
 _FEW = dict(epochs=1, batch_size=8, max_length=16)
 

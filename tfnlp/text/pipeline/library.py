@@ -5,6 +5,7 @@ tables of a tokenizer are made from its answers, when the tokenizer is made; a t
 SavedModel has them with it.
 """
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -20,13 +21,26 @@ SEQUENCE = 1 << 24  # stands for a sequence, above all code points and tokens
 _MODEL = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
 
 
-def made(contents: Mapping[str, Any]) -> Tokenizer:
-    """Return the library's tokenizer of the parts of a `tokenizer.json`; a ValueError if none."""
-    parts = {"version": "1.0", "added_tokens": [], "model": _MODEL, **contents}
+@contextlib.contextmanager
+def _asked() -> Iterator[None]:
+    """A scope in which what the library raises, panics of Rust too, is a ValueError of one line."""
     try:
-        return Tokenizer.from_str(json.dumps(parts))
-    except Exception as error:  # the library raises nothing more special
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ValueError(" ".join(str(error).split())) from error
+
+
+@_asked()
+def made(contents: Mapping[str, Any]) -> Tokenizer:
+    """Return the library's tokenizer of the parts of a `tokenizer.json`.
+
+    Raises:
+        ValueError: the library can't read them.
+    """
+    parts = {"version": "1.0", "added_tokens": [], "model": _MODEL, **contents}
+    return Tokenizer.from_str(json.dumps(parts))
 
 
 def _pages() -> Iterator[tuple[list[str], list[int]]]:
@@ -62,6 +76,7 @@ class CharacterChanges(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
+@_asked()
 def character_map(step: str) -> CharacterChanges:
     """Return what a normalizer, as JSON, makes of each character."""
     normalize = made({"normalizer": json.loads(step)}).normalizer.normalize_str
