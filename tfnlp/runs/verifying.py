@@ -29,6 +29,7 @@ from tfnlp.checkpoints.sentence_transformers import MODULES
 from tfnlp.data.rows import texts_of
 from tfnlp.extras import MissingPackage
 from tfnlp.families.recognition import place_of
+from tfnlp.families.sentences import text_reader
 from tfnlp.settings.use import VerifySettings
 from tfnlp.text.lines import shortened
 
@@ -165,6 +166,10 @@ def verified(loaded: Any, folder: str, config: VerifySettings) -> Verification:
             shown = [_shown(dict.fromkeys(texts[i] for part in row for i in part)) for row in rows]
             for name, values in _gaps(loaded, texts, rows, stored, length).items():
                 found[name] += zip(np.where(np.isnan(values), np.inf, values), shown, strict=True)
+    if _IDS not in found:
+        raise ValueError(
+            f"no text fits the {length} positions of {config.folder}; give shorter `texts`"
+        )
     worst = {name: max(each, key=lambda pair: pair[0]) for name, each in found.items()}
     worst[_IDS] = sum(value for value, _ in found[_IDS]), worst[_IDS][1]
     listed = [Gap(name, float(value), text) for name, (value, text) in worst.items()]
@@ -260,6 +265,8 @@ def _differing_ids(
     """Return for each row 1 if its ids or types are others, else 0."""
     if isinstance(loaded, Pretrained):
         reader = loaded.family.sentence_reader(loaded)
+        if loaded.sentences is not None:  # sentence-transformers' own tokenizer adds no prompt
+            reader = text_reader(reader, dataclasses.replace(loaded.sentences, prompt=""))
     else:
         reader = loaded.task_model.reader
     columns = zip(*(choice for row in rows for choice in row), strict=True)

@@ -23,7 +23,7 @@ _MODEL = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
 
 @contextlib.contextmanager
 def _asked() -> Iterator[None]:
-    """A scope in which what the library raises, panics of Rust too, is a ValueError of one line."""
+    """Make what the library raises, panics of Rust too, a ValueError of one line."""
     try:
         yield
     except BaseException as error:
