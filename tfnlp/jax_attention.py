@@ -36,8 +36,7 @@ try:
 except ImportError:  # a newer JAX: Pallas's compiler by Triton is to be replaced, says 0.11
     triton = None
 
-from tfnlp.layers.kernels.attention import Drops
-from tfnlp.layers.kernels.blockwise_attention import Visible
+from tfnlp.layers.kernels.attention import Drops, Visible
 
 _LOG2_E = math.log2(math.e)
 # A masked product `q . k`: no power of its exponent counts, and to that a divisor can be added.

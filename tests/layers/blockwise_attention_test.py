@@ -6,17 +6,11 @@ import pytest
 import tensorflow as tf
 from jax import numpy as jnp
 
-import tfnlp.layers.attention as attention_layer
 from tests.layers import reference
 from tfnlp.jax_attention import fused_attention
-from tfnlp.layers import MultiHeadAttention, TransformerBlock
-from tfnlp.layers.kernels.attention import Drops, bias, plain_attention
-from tfnlp.layers.kernels.blockwise_attention import (
-    Blocks,
-    Visible,
-    blocks_of,
-    blockwise_attention,
-)
+from tfnlp.layers import MultiHeadAttention, TransformerBlock, attention
+from tfnlp.layers.kernels.attention import Drops, Visible
+from tfnlp.layers.kernels.blockwise_attention import Blocks, blocks_of
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
 
 B, T, D = 4, 13, 5
@@ -52,77 +46,89 @@ def case(kind, heads, rng, hidden_row=True):
     return (q, k, v), visible, Drops(drawn(rng, (B, -(-heads // 2), T)), drawn(rng, source), 20000)
 
 
-def by_formula(q, k, v, visible, drops):
-    last = tf.range(T)[:, None] if visible.causal else None
-    pair = None if visible.sequences is None else (visible.sequences,) * 2
-    hidden = bias(k.shape[-1], visible.mask, last, pair)
-    parts = (tf.linalg.matrix_transpose(x) for x in (q, k, v))
-    return tf.linalg.matrix_transpose(plain_attention(*parts, hidden, drops)[0])
+def arrays_of(form, kind, arrays):
+    """What a form takes of queries, keys and values `[B, N, D, T]`."""
+    if form.columns:
+        return arrays
+    q, k, v = (tf.transpose(x, (0, 3, 1, 2))[:, :, None] for x in arrays)
+    return [q, tf.concat([k, v], 2)] if kind == "cross" else [tf.concat([q, k, v], 2)]
 
 
-def with_gradients(function, arrays, upstream):
+def by_form(form, kind, arrays, visible, drops, upstream):
+    """The output `[B, N, D, T]` of a form on TensorFlow, and its gradients."""
     with tf.GradientTape() as tape:
         tape.watch(arrays)
-        y = function(*arrays)
+        y = form.attend(arrays_of(form, kind, arrays), visible, drops)
+        y = y if form.columns else tf.transpose(y, (0, 2, 3, 1))
     return [y, *tape.gradient(y, arrays, upstream)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind, heads, compiled",
-    [
-        ("causal", 3, False),
-        ("cross", 4, False),
-        ("self", 3, True),
-        ("causal sequences", 4, True),
-    ],
-)
-def test_blocks_change_nothing(kind, heads, compiled):
-    arrays, visible, drops = case(kind, heads, np.random.default_rng(heads))
-    upstream = tf.random.stateless_normal(arrays[0].shape, (1, 2))
-
-    def run(function):
-        return with_gradients(function, arrays, upstream)
-
-    expected = run(lambda *x: by_formula(*x, visible, drops))
-    # Whole, by rows, by queries written out, by queries in a loop.
-    for blocks in (Blocks(B, T), Blocks(2, T), Blocks(1, 8), Blocks(2, 1)):
-        call = tf.function(run, jit_compile=True, autograph=False) if compiled else run
-        found = call(lambda *x, at=blocks: blockwise_attention(*x, visible, drops, at))
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a, b, atol=2e-5, err_msg=str(blocks))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind, heads", zip(KINDS, (3, 4, 3, 4), strict=True))
-def test_the_kernels_of_a_gpu_change_nothing(kind, heads):
-    arrays, visible, drops = case(kind, heads, np.random.default_rng(heads), hidden_row=False)
-    upstream = tf.random.stateless_normal(arrays[0].shape, (1, 2))
-    expected = with_gradients(lambda *x: by_formula(*x, visible, drops), arrays, upstream)
-
-    def parts(arrays):  # as projections make them, [B, T, parts, N, D]
-        q, k, v = (jnp.transpose(x, (0, 3, 1, 2))[:, :, None] for x in arrays)
-        if kind == "cross":
-            return q, jnp.concatenate([k, v], 2)
-        return (jnp.concatenate([q, k, v], 2),)
-
-    @jax.jit
-    def run(arrays, upstream):
-        def fused(arrays):
-            y = fused_attention(parts(arrays), seen, dropping, interpret=True)
-            return jnp.transpose(y, (0, 2, 3, 1))
-
-        y, gradient = jax.vjp(fused, arrays)
-        return [y, *gradient(upstream)[0]]
+def by_kernels(kind, arrays, visible, drops, upstream):
+    """The same of the kernels of a GPU, which are JAX's, run in Python."""
 
     def on_jax(x):
         return None if x is None else jnp.asarray(x.numpy())
 
     seen = Visible(on_jax(visible.mask), on_jax(visible.sequences), visible.causal)
-    dropping = Drops(on_jax(drops.rows), on_jax(drops.columns), drops.dropped)
-    found = run([on_jax(x) for x in arrays], on_jax(upstream))
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-5)
+    dropping = drops and Drops(on_jax(drops.rows), on_jax(drops.columns), drops.dropped)
+
+    @jax.jit
+    def run(arrays, upstream):
+        def attended(arrays):
+            q, k, v = (jnp.transpose(x, (0, 3, 1, 2))[:, :, None] for x in arrays)
+            parts = (q, jnp.concatenate([k, v], 2)) if kind == "cross" else None
+            parts = parts or (jnp.concatenate([q, k, v], 2),)
+            return jnp.transpose(
+                fused_attention(parts, seen, dropping, interpret=True), (0, 2, 3, 1)
+            )
+
+        y, gradient = jax.vjp(attended, arrays)
+        return [y, *gradient(upstream)[0]]
+
+    return run([on_jax(x) for x in arrays], on_jax(upstream))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, heads", zip(KINDS, (3, 4, 3, 4), strict=True))
+@pytest.mark.parametrize("dropped", [False, True], ids=["whole", "dropped"])
+def test_all_forms_are_one(kind, heads, dropped, monkeypatch):
+    """The formula, blocks of several sizes, the backend's own function, the kernels of a GPU."""
+    arrays, visible, drops = case(kind, heads, np.random.default_rng(heads), hidden_row=False)
+    drops = drops if dropped else None
+    given = kind, arrays, visible, drops, tf.random.stateless_normal(arrays[0].shape, (1, 2))
+    expected = by_form(attention.PLAIN, *given)
+    found = {"kernels": by_kernels(*given)}
+    if not dropped:
+        found["library"] = by_form(attention.LIBRARY, *given)
+    # Whole, by rows, by queries written out, by queries in a loop.
+    for blocks in (Blocks(B, T), Blocks(2, T), Blocks(1, 8), Blocks(2, 1)):
+        monkeypatch.setattr(attention, "blocks_of", lambda *_, at=blocks: at)
+        found[str(blocks)] = by_form(attention.BLOCKS, *given)
+    assert {form for _, form, _ in attention.CHOICES} <= {
+        attention.BLOCKS, attention.LIBRARY, attention.FUSED,
+    }  # fmt: skip
+    for name, outputs in found.items():
+        for a, b in zip(outputs, expected, strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind, heads", [("self", 3), ("causal sequences", 4)])
+def test_blocks_in_a_program_of_xla(kind, heads, monkeypatch):
+    """And rows in which no key is visible, as they are padded."""
+    arrays, visible, drops = case(kind, heads, np.random.default_rng(heads))
+    upstream = tf.random.stateless_normal(arrays[0].shape, (1, 2))
+    expected = by_form(attention.PLAIN, kind, arrays, visible, drops, upstream)
+    for blocks in (Blocks(B, T), Blocks(2, 1)):
+        monkeypatch.setattr(attention, "blocks_of", lambda *_, at=blocks: at)
+
+        @tf.function(jit_compile=True, autograph=False)
+        def run(arrays, upstream):
+            return by_form(attention.BLOCKS, kind, arrays, visible, drops, upstream)
+
+        found = run(arrays, upstream)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5, err_msg=str(blocks))
 
 
 def test_the_mask_is_the_hash_of_the_draws():
@@ -151,8 +157,8 @@ def small_blocks(monkeypatch):
     """Attention is cut at sizes of a test."""
 
     def cut(most):
-        for name in ("_ON_TPU", "_ELSEWHERE", "_BLOCK"):
-            monkeypatch.setattr(attention_layer, name, most)
+        monkeypatch.setattr(attention, "_BLOCK", most)
+        monkeypatch.setattr(attention, "CHOICES", (("cpu", attention.BLOCKS, most),))
 
     return cut
 
@@ -207,6 +213,6 @@ def test_memory_grows_with_the_length_and_not_with_its_square():
         shapes = [s.split("]")[0].split(",") for s in text.split("f32[")[1:]]
         return max(int(np.prod([int(n) for n in s if n])) for s in shapes)
 
-    most = attention_layer._BLOCK
+    most = attention._BLOCK
     assert largest(8192) <= most + 8192 * 16 and largest(16384) <= most + 16384 * 32
-    assert 2 * 8192 * 8192 > attention_layer._ELSEWHERE > most
+    assert attention.form_of("cpu", 2 * 8192 * 8192) is attention.BLOCKS

@@ -206,7 +206,8 @@ for name, (settings, inputs) in CALLS.items():
     found, loops = [], {}
     # As a whole; in blocks on a TPU alone; in blocks.
     for on_tpu, elsewhere in ((2**24, 2**26), (2 * T, 2**26), (2 * T, 2 * T)):
-        attention._ON_TPU, attention._ELSEWHERE, attention._BLOCK = on_tpu, elsewhere, 2 * T * T
+        blocks, attention._BLOCK = attention.BLOCKS, 2 * T * T
+        attention.CHOICES = ("tpu", blocks, on_tpu), ("cpu", blocks, elsewhere)
         traced = jax.jit(lambda *arguments: step(*arguments)).trace(weights, x)
         for platform in ("tpu", "cpu"):
             text = traced.lower(lowering_platforms=(platform,)).as_text()

@@ -84,8 +84,7 @@ def test_a_block_is_one_with_other_kernels(matrices):
 def test_attention_in_blocks_has_the_updates_too(monkeypatch):
     whole = block(LowRank(2, ALL))
     want, gradients = with_gradients(whole)
-    monkeypatch.setattr(attention_module, "_ELSEWHERE", 0)
-    monkeypatch.setattr(attention_module, "_ON_TPU", 0)
+    monkeypatch.setattr(attention_module, "CHOICES", (("cpu", attention_module.BLOCKS, 0),))
     found, others = with_gradients(whole)
     np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
     for one, other in zip(gradients, others, strict=True):

@@ -1,6 +1,8 @@
 """Scaled dot-product attention with several heads."""
 
+import dataclasses
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -9,13 +11,9 @@ from keras import ops
 from tfnlp.layers.base import carried, fitting
 from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
-from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
+from tfnlp.layers.kernels.attention import Drops, Visible, draw, plain_attention
 from tfnlp.layers.kernels.backend import by_target, has_kernels
-from tfnlp.layers.kernels.blockwise_attention import (
-    Visible,
-    blocks_of,
-    blockwise_attention,
-)
+from tfnlp.layers.kernels.blockwise_attention import blocks_of, blockwise_attention
 from tfnlp.layers.kernels.products import from_columns, to_columns
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
@@ -24,9 +22,65 @@ if keras.backend.backend() == "jax":
 else:
     gpu = None
 
-# Attention with more scores than these is computed in blocks, on a TPU and elsewhere: a CPU takes
-# 0.6 to 0.9 of the time as a whole, as long as there is memory. A block has at most _BLOCK scores.
-_ON_TPU, _ELSEWHERE, _BLOCK = 2**24, 2**26, 2**22
+_BLOCK = 2**22  # scores of a block
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """A way to compute attention: up to rounding all give the same, gradients included.
+
+    Args:
+        attend: function of (projections, a `Visible`, `Drops` or None) that returns all heads.
+        columns: whether positions are the last axis: it takes queries, keys and values
+            `[B, N, D, T]` and returns `[B, N, D, T]`. Otherwise it takes what `_project` returns,
+            of self-attention one array, else two, and returns `[B, T, N, D]`.
+    """
+
+    attend: Callable[[Sequence[Tensor], Visible, Drops | None], Tensor]
+    columns: bool = False
+
+
+def _plain(projected: Sequence[Tensor], visible: Visible, drops: Drops | None) -> Tensor:
+    q, k, v = (x for part in projected for x in _heads(part))
+    bias = visible.bias(*(x.shape[2] or ops.shape(x)[2] for x in (q, k)))
+    return ops.transpose(plain_attention(q, k, v, bias, drops)[0], (0, 2, 1, 3))
+
+
+def _library(projected: Sequence[Tensor], visible: Visible, drops: Drops | None) -> Tensor:
+    parts = (ops.unstack(x, num=x.shape[2], axis=2) for x in projected)
+    q, k, v = (x for part in parts for x in part)  # [B, T, N, D]
+    bias = visible.bias(*(x.shape[1] or ops.shape(x)[1] for x in (q, k)))
+    mask = None if bias is None else ops.equal(bias, 0)
+    return ops.nn.dot_product_attention(q, k, v, mask=mask)
+
+
+def _in_blocks(columns: Sequence[Tensor], visible: Visible, drops: Drops | None) -> Tensor:
+    batch, heads, _, length = columns[0].shape
+    blocks = blocks_of(batch, heads, length, columns[-1].shape[-1], _BLOCK)
+    return blockwise_attention(*columns, visible, drops, blocks)
+
+
+def _fused(projected: Sequence[Tensor], visible: Visible, drops: Drops | None) -> Tensor:
+    return gpu.fused_attention(tuple(projected), visible, drops)
+
+
+PLAIN, LIBRARY, FUSED = Form(_plain), Form(_library), Form(_fused)
+BLOCKS = Form(_in_blocks, columns=True)
+# Which form is taken: of a target the first row with less than the scores `[B, N, T, S]` of a call.
+# "gpu" are JAX's programs in bfloat16 or float16 for one of NVIDIA, "other" backends besides
+# TensorFlow and JAX in inference; forms that need sizes are passed over where these are unknown.
+CHOICES = (
+    ("gpu", FUSED, 0),  # an H200, 32 x 512, 12 heads of 64: 475 us; cuDNN's, without dropout, 457
+    ("tpu", BLOCKS, 2**24),  # a v5e, BERT-base, 96 x 512: 382 ms a step, and 96 rows fit
+    ("cpu", BLOCKS, 2**26),  # smaller ones take 0.6 to 0.9 of the time as a whole
+    ("other", LIBRARY, 0),  # torch's own kernels
+)
+
+
+def form_of(target: str, scores: int) -> Form:
+    """Return the form that is taken for a target and so many scores."""
+    forms = (form for name, form, least in CHOICES if name == target and scores > least)
+    return next(forms, PLAIN)
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -37,11 +91,9 @@ class MultiHeadAttention(WithLowRank):
     fused kernel `[H, 3H]`; cross-attention (built with a context) uses `[H, H]` for the queries
     and one fused `[C, 2H]` for keys and values.
 
-    With more than 2^26 scores, as 32 rows of 512 tokens with 12 heads have, and on a TPU with more
-    than 2^24, they are computed in blocks, forwards and backwards, and memory grows linearly with T
-    and S, see `kernels/blockwise_attention.py`; not with a cache, with `return_scores`, or for
-    lengths that are unknown when the graph is made. On a GPU, in JAX's programs in bfloat16 or
-    float16, one kernel a direction computes them at any size, see `tfnlp.jax_attention`.
+    The formula has several forms, see `CHOICES`. In blocks (`kernels/blockwise_attention.py`) and
+    by the kernels of a GPU (`tfnlp.jax_attention`) memory grows linearly with T and S, forwards and
+    backwards. With a cache, `return_scores` or a `position_bias` scores are computed as a whole.
 
     Args:
         num_heads: heads N; H must be a multiple of it, D = H / N.
@@ -66,8 +118,7 @@ class MultiHeadAttention(WithLowRank):
         sequence_ids: int `[B, T]` for rows of several sequences, or None: position t attends to
             position s only if `sequence_ids[b, t] == sequence_ids[b, s]`. Self-attention without a
             cache.
-        position_bias: `[B or 1, N, T, S]`, added to the scores, or None. They are computed as a
-            whole then.
+        position_bias: `[B or 1, N, T, S]`, added to the scores, or None.
 
     Returns:
         `[B, T, H]` in the compute dtype; with a cache also its new keys and values; with
@@ -149,66 +200,63 @@ class MultiHeadAttention(WithLowRank):
         known = self._check(context, cache, inputs.shape[1], sequence_ids)
         if cached_keys is None:
             mask = carried(mask, inputs if context is None else context)
-        length = inputs.shape[1] or ops.shape(inputs)[1]
         visible = Visible(mask, sequence_ids, self.causal)
         source = context if self.cross and not known else inputs
         keys = source.shape[1] or ops.shape(source)[1]
         if cached_keys is not None:
             keys = cached_keys.shape[2] or ops.shape(cached_keys)[2]
         drops = self._drops(inputs, keys, training)
-
-        def joined(heads: Tensor) -> Tensor:  # [B, T, N, D]
-            flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
-            return ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
-
-        def whole(inputs: Tensor) -> tuple[Tensor, ...]:
-            heads, extras = self._whole(
-                inputs, context, visible, cache, known, drops, position_bias
-            )
-            return joined(heads), *(extras if return_scores else extras[:-1])
-
-        if position_bias is not None:  # a branch has no gradient of what is outside of it
-            outputs = whole(inputs)
+        if return_scores or position_bias is not None or cached_keys is not None:
+            outputs = self._whole(inputs, context, visible, cache, known, drops, position_bias)
+            outputs = outputs if return_scores else outputs[:-1]
             return outputs if len(outputs) > 1 else outputs[0]
 
-        def in_blocks(inputs: Tensor) -> tuple[Tensor]:
-            return (self._in_blocks(inputs, context, visible, drops),)
+        def computed(form: Form) -> Callable[[Tensor], Tensor]:
+            def run(inputs: Tensor) -> Tensor:
+                projected = self._projected(inputs, context, form.columns)
+                return self._joined(form.attend(projected, visible, drops), form.columns)
 
-        # How many scores there are, of one row if their number is unknown.
+            return run
+
         sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
-        cut = not (return_scores or None in sizes or any(x is not None for x in cache))
-        count = math.prod(sizes) if cut and has_kernels() else 0
-        on_tpu, elsewhere = (in_blocks if count > most else whole for most in (_ON_TPU, _ELSEWHERE))
+        forms = self._forms(sizes, drops)
+        runs = {form: computed(form) for form in forms}  # equal forms are one function
+        on_tpu, on_gpu, elsewhere = (runs[form] for form in forms)
+        return by_target(on_tpu, elsewhere, inputs, on_gpu=on_gpu)
 
-        def fused(inputs: Tensor) -> tuple[Tensor]:
-            if self.cross:
-                arrays = [(self.query, inputs, 1), (self.key_value, context, 2)]
-            else:
-                arrays = [(self.qkv, inputs, 3)]
-            projected = tuple(self._project(*array) for array in arrays)
-            return (joined(gpu.fused_attention(projected, visible, drops)),)
+    def _forms(self, sizes: tuple[int | None, ...], drops: Drops | None) -> tuple[Form, ...]:
+        """Return the forms for a TPU, for a GPU, and elsewhere, by the sizes of the scores.
 
-        fits = cut and gpu is not None and gpu.fits(self.head_size, self.compute_dtype)
-        outputs = by_target(on_tpu, elsewhere, inputs, on_gpu=fused if fits else elsewhere)
-        return outputs if len(outputs) > 1 else outputs[0]
+        Of an unknown number of rows one is counted.
+        """
+        if not has_kernels():
+            return (PLAIN if drops is not None else form_of("other", 1),) * 3
+        scores = 0 if None in sizes else math.prod(sizes)
+        elsewhere = form_of("cpu", scores)
+        on_gpu = gpu is not None and gpu.fits(self.head_size, self.compute_dtype)
+        return form_of("tpu", scores), form_of("gpu", scores) if on_gpu else elsewhere, elsewhere
 
     def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> Tensor | None:
         return carried(None, inputs) if self.cross else fitting(previous_mask, inputs)
 
-    def _in_blocks(
-        self, inputs: Tensor, context: Tensor | None, visible: Visible, drops: Drops | None
-    ) -> Tensor:
-        """Return `[B, T, H]`, computed with positions as the last axis of all that is between."""
+    def _projected(self, inputs: Tensor, context: Tensor | None, columns: bool) -> list[Tensor]:
+        """Return queries, keys and values, as a `Form` takes them."""
         if self.cross:
-            projected = [*self._columns(self.query, inputs, 1)]
-            projected += self._columns(self.key_value, context, 2)
+            given = [(self.query, inputs, 1), (self.key_value, context, 2)]
         else:
-            projected = self._columns(self.qkv, inputs, 3)
-        length, keys = inputs.shape[1], projected[-1].shape[-1]
-        blocks = blocks_of(inputs.shape[0], self.num_heads, length, keys, _BLOCK)
-        heads = blockwise_attention(*projected, visible, drops, blocks)
-        heads = ops.reshape(heads, (-1, self.hidden_size, length))  # [B, H, T]
+            given = [(self.qkv, inputs, 3)]
+        if columns:
+            return [x for one in given for x in self._columns(*one)]
+        return [self._project(*one) for one in given]
+
+    def _joined(self, heads: Tensor, columns: bool = False) -> Tensor:
+        """Return `[B, T, H]` of the heads, as a `Form` returns them."""
         last = self.output_dense
+        if not columns:
+            length = heads.shape[1] or ops.shape(heads)[1]
+            flat = last(ops.reshape(heads, (-1, self.hidden_size)))  # [B*T, H]
+            return ops.reshape(flat, (-1, length, self.hidden_size))
+        heads = ops.reshape(heads, (-1, self.hidden_size, heads.shape[-1]))  # [B, H, T]
         outputs = from_columns(heads, ops.copy(last.kernel), ops.copy(last.bias))
         if last.update is None:
             return outputs
@@ -236,8 +284,8 @@ class MultiHeadAttention(WithLowRank):
         known: bool,
         drops: Drops | None,
         position_bias: Tensor | None,
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the output of all heads `[B, T, N, D]`; the new cache and the probabilities."""
+    ) -> tuple[Tensor, ...]:
+        """Return the output `[B, T, H]`, the new cache and the probabilities."""
         cached_keys, cached_values, cache_index = cache
         if self.cross:
             (q,) = _heads(self._project(self.query, inputs, 1))
@@ -253,23 +301,12 @@ class MultiHeadAttention(WithLowRank):
                 for cached, x in ((cached_keys, k), (cached_values, v))
             )
             k, v = (ops.cast(x, q.dtype) for x in new)
-        keys = k.shape[2] or ops.shape(k)[2]
-        last = self._last_visible(ops.shape(q)[2], cache_index)
-        pair = None if visible.sequences is None else (visible.sequences,) * 2
-        added = bias(keys, visible.mask, last, pair)
+        added = visible.bias(*(x.shape[2] or ops.shape(x)[2] for x in (q, k)), cache_index)
         if position_bias is not None:
             position_bias = ops.cast(position_bias, "float32")
             added = position_bias if added is None else added + position_bias
         heads, probabilities = plain_attention(q, k, v, added, drops)
-        return ops.transpose(heads, (0, 2, 1, 3)), (*new, probabilities)
-
-    def _last_visible(self, length: Tensor, cache_index: Tensor | None) -> Tensor | None:
-        """Return the last key that each query sees, int32 `[T or 1, 1]`, or None for all keys."""
-        start = 0 if cache_index is None else cache_index
-        if self.causal:
-            return ops.arange(length, dtype="int32")[:, None] + start
-        # Without `causal` the slots of a cache that are not yet written are still hidden.
-        return None if cache_index is None else ops.reshape(start + length - 1, (1, 1))
+        return self._joined(ops.transpose(heads, (0, 2, 1, 3))), *new, probabilities
 
     def _drops(self, inputs: Tensor, keys: Tensor, training: bool) -> Drops | None:
         """Return the draws of dropout, None where nothing is dropped."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import keras
 from keras import ops
@@ -13,6 +14,35 @@ from tfnlp.layers.kernels.products import product
 from tfnlp.layers.types import Tensor
 
 MASKED = -1e9  # a masked score: its exp() is 0 in float32, and no row becomes NaN
+
+
+@dataclasses.dataclass(frozen=True)
+class Visible:
+    """Which keys a query attends to.
+
+    Args:
+        mask: bool `[B, S]`, True for real keys, or None.
+        sequences: int `[B, T]` with T = S: keys of the same number only; or None.
+        causal: query t attends to keys <= t only.
+    """
+
+    mask: Tensor | None = None
+    sequences: Tensor | None = None
+    causal: bool = False
+
+    def bias(self, queries: int | Tensor, keys: int | Tensor, start: Any = None) -> Tensor | None:
+        """Return the `bias` of so many queries and keys.
+
+        Args:
+            start: number of the first query, where the keys are a cache's; those that are not yet
+                written are hidden, too.
+        """
+        last, pair = None, None if self.sequences is None else (self.sequences,) * 2
+        if self.causal:
+            last = ops.arange(queries, dtype="int32")[:, None] + (0 if start is None else start)
+        elif start is not None:
+            last = ops.reshape(start + queries - 1, (1, 1))
+        return bias(keys, self.mask, last, pair)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.kernels.attention import Drops, bias
+from tfnlp.layers.kernels.attention import Drops, Visible, bias
 from tfnlp.layers.kernels.backend import by_target, entries, forms, with_gradient
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
 from tfnlp.layers.kernels.products import product
@@ -31,21 +31,6 @@ _WRITTEN_OUT = 8  # query blocks of a row without a loop; with `causal` they ski
 _QUERY_AXIS = {"sequences": 1, "rows": 2, "q": 2, "d_output": 2}
 
 Named = dict[str, Tensor]
-
-
-@dataclasses.dataclass(frozen=True)
-class Visible:
-    """Which keys a query attends to.
-
-    Args:
-        mask: bool `[B, S]`, True for real keys, or None.
-        sequences: int `[B, T]` with T = S: keys of the same number only; or None.
-        causal: query t attends to keys <= t only.
-    """
-
-    mask: Tensor | None = None
-    sequences: Tensor | None = None
-    causal: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
