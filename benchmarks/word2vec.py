@@ -30,7 +30,7 @@ from gensim.models.word2vec import FAST_VERSION
 
 from tfnlp import models, objectives, training
 from tfnlp.data import WordBlocks, WordCorpus, frequent_words, read_analogies, read_similarities
-from tfnlp.text import WordVectors, split_words
+from tfnlp.text import WordVectors, answer_analogies, rate_pairs, split_words
 
 SIMILARITY = ("MEN-TR-3k", "WS-353-SIM", "WS-353-REL", "RG-65")
 HELD_OUT = 0.02
@@ -126,8 +126,8 @@ class Bench:
         trainer = training.Trainer(objectives.Word2Vec(model), training.RowwiseAdagrad(), 0.1)
         loss = trainer.evaluate(held_out.evaluation_batches())["loss"]
         vectors = WordVectors(self.corpus.words, np.array(weights[0]), self.corpus.counts)
-        found = {name: objectives.rate_pairs(vectors, pairs) for name, pairs in self.pairs.items()}
-        answers = objectives.answer_analogies(vectors, self.questions)["total"]
+        found = {name: rate_pairs(vectors, pairs) for name, pairs in self.pairs.items()}
+        answers = answer_analogies(vectors, self.questions)["total"]
         return {
             "loss": loss,
             **{name: rating.spearman for name, rating in found.items()},

@@ -12,8 +12,7 @@ import tensorflow as tf
 from tests.support import run_python
 from tfnlp import checkpoints, hub, models
 from tfnlp.data.shards.folder import Folder
-from tfnlp.files import WriteError, written_whole
-from tfnlp.text.lines import write_text
+from tfnlp.files import WriteError, write_text, written_whole
 from tfnlp.training import Checkpoints
 
 FULL = "can't be written: (File too large|No space left on device); free some space"

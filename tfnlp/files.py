@@ -14,7 +14,9 @@ import tempfile
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import IO, Any
+
+from tfnlp.optional_tensorflow import tf
 
 # What `written_whole` has not finished, and folders that it replaces: machine, process, name.
 _TEMPORARY = re.compile(r"\.(partial|replaced)-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}-(.+)", re.DOTALL)
@@ -88,6 +90,54 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return "://" in os.fspath(path)
 
 
+def joined(folder: str | os.PathLike[str], name: str) -> str:
+    """Return the path of what is called `name` in a folder."""
+    folder = os.fspath(folder)
+    return f"{folder.rstrip('/')}/{name}" if is_remote(folder) else os.path.join(folder, name)
+
+
+def opened(path: str, mode: str = "r") -> IO[Any]:
+    """Return a file that is open, text as UTF-8."""
+    if is_remote(path):
+        return tf.io.gfile.GFile(path, mode)
+    return open(path, mode, encoding=None if "b" in mode else "utf-8")
+
+
+def exists(path: str) -> bool:
+    """Return whether there is a file or a folder."""
+    return tf.io.gfile.exists(path) if is_remote(path) else os.path.exists(path)
+
+
+def listed(folder: str) -> list[str]:
+    """Return the names in a folder; none if it does not exist."""
+    if is_remote(folder):
+        found = tf.io.gfile.listdir(folder) if tf.io.gfile.exists(folder) else []
+        return [name.rstrip("/") for name in found]
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, and those that it is in, where they do not exist."""
+    if not is_remote(path):
+        os.makedirs(path, exist_ok=True)
+        return
+    try:
+        tf.io.gfile.makedirs(path)
+    except tf.errors.OpError as error:
+        raise write_error(path, error) from error
+
+
+def remove(path: str) -> None:
+    """Delete a file, or a folder and what is in it; nothing if there is neither."""
+    if not is_remote(path):
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        elif os.path.exists(path):
+            os.remove(path)
+    elif tf.io.gfile.exists(path):
+        (tf.io.gfile.rmtree if tf.io.gfile.isdir(path) else tf.io.gfile.remove)(path)
+
+
 @contextlib.contextmanager
 def reached(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what TensorFlow says of a file system into an `OSError` that names the remote `path`."""
@@ -143,6 +193,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
         _remove(temporary)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all (see `written_whole`)."""
+    with written_whole(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+
+
 def write_lines(path: str, lines: Iterable[Any]) -> None:
     """Write a file of one entry a line, whole or not at all."""
     with written_whole(path) as partial:
@@ -177,8 +234,6 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
     if not is_remote(path):
         yield path
         return
-    import tensorflow as tf
-
     with tempfile.TemporaryDirectory() as folder:
         local = os.path.join(folder, os.path.basename(path.rstrip("/")))
         with reached(path):
@@ -272,8 +327,6 @@ def _remove(path: str) -> None:
 
 def _upload(local: str, path: str) -> None:
     """Copy a file or folder of this machine to a remote path; delete what is incomplete."""
-    import tensorflow as tf
-
     try:
         if not os.path.isdir(local):
             # An object store shows a file only when all of it has arrived; others can rename.
@@ -298,8 +351,6 @@ def _upload(local: str, path: str) -> None:
 
 
 def _copy(source: str, target: str) -> None:
-    import tensorflow as tf
-
     if not tf.io.gfile.isdir(source):
         tf.io.gfile.copy(source, target, overwrite=True)
         return

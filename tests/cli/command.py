@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from safetensors.numpy import load_file
 
 from tfnlp import books
 from tfnlp.cli import command as cli
@@ -51,14 +51,8 @@ def checkpoint(run: pathlib.Path, kind: str = "step") -> dict[str, np.ndarray]:
         run: the run's folder.
         kind: "step", or "best" for the one that the other commands load.
     """
-    path = max((run / "checkpoints").glob(f"{kind}-*")) / "variables"
-    reader = tf.train.load_checkpoint(str(path))
-    names = {
-        name.split("/")[1].replace(".S", "/"): name
-        for name in reader.get_variable_to_shape_map()
-        if name.startswith("variables/")
-    }
-    return {name: reader.get_tensor(names[name]) for name in sorted(names)}
+    path = max((run / "checkpoints").glob(f"{kind}-*")) / "variables.safetensors"
+    return dict(sorted(load_file(path).items()))
 
 
 def weights(run: pathlib.Path) -> list[np.ndarray]:

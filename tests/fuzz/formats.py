@@ -14,7 +14,7 @@ from unittest import mock
 import h5py
 import numpy as np
 import tensorflow as tf
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 import tfnlp
 from tests.fuzz.damage import (
@@ -215,13 +215,10 @@ def _whole_run() -> tuple[Files, dict[str, tf.Variable]]:
             "bert", text=text, output=str(folder), vocab_size=60, seq_length=16, batch_size=4,
             steps=2, held_out=0.25, **size,
         )  # fmt: skip
-        step = [f"{_STEP}/{name}" for name in ("state.json", "variables.index")]
-        files = _folder(folder, "config.json", "vocab.txt", *step, _RUN_DATA)
-        reader = tf.train.load_checkpoint(str(folder / _STEP / "variables"))
-        begin, end = "variables/", "/.ATTRIBUTES/VARIABLE_VALUE"
-        keys = [k for k in reader.get_variable_to_shape_map() if k.startswith(f"{begin}model")]
-        names = {k: k.removeprefix(begin).removesuffix(end).replace(".S", "/") for k in keys}
-        return files, {name: tf.Variable(reader.get_tensor(k)) for k, name in names.items()}
+        step = f"{_STEP}/state.json"
+        files = _folder(folder, "config.json", "vocab.txt", step, _RUN_DATA)
+        arrays = load(files[_RUN_DATA])
+        return files, {n: tf.Variable(x) for n, x in arrays.items() if n.startswith("model")}
 
 
 def _run(folder: pathlib.Path) -> Arrays:
@@ -292,7 +289,7 @@ _INDEX, _DATA = "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"
 _PIECES = ("params_shapes.json", *(f"params_{i}.npy" for i in range(10)))
 _ADAPTERS = ("adapter_config.json", "adapter_model.safetensors")
 _SHARDS = "model.safetensors.index.json"
-_RUN_DATA = f"{_STEP}/variables.data-00000-of-00001"
+_RUN_DATA = f"{_STEP}/variables.safetensors"
 _TOKENIZERS = tuple(f"{kind}/tokenizer.json" for kind in _FINDERS)
 # Name: the file or files (a path, bytes, or a function that makes them), what is damaged and how,
 # and what reads it. Of one file its name.

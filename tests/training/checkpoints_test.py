@@ -1,9 +1,13 @@
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
+from safetensors.numpy import load_file
 
+from tfnlp.files import place
 from tfnlp.training import Checkpoints
 from tfnlp.training.checkpoints import drop_slots
 
@@ -56,10 +60,9 @@ def test_only_checkpoints_to_go_on_from_have_slots(tmp_path):
         return [checkpoints.save(step, {"note": "n"}, kind) for kind in kinds]
 
     def held(path):
-        names = tf.train.load_checkpoint(f"{path}/variables").get_variable_to_shape_map()
-        return sorted(n.split("/")[1] for n in names if n.startswith("variables/"))
+        return sorted(load_file(f"{path}/variables.safetensors"))
 
-    every = ["model.Sa..b.Sc", "optimizer.Sm.Sa", "state.Sx", "step"]
+    every = ["model/a.b/c", "optimizer/m/a", "state/x", "step"]
     (first,), (second, best) = save(1, "step"), save(2, "step", "best")
     assert held(first) == held(second) == every and held(best) == [every[0], *every[2:]]
     save(3)
@@ -88,8 +91,8 @@ def flip_a_bit(path):
 @pytest.mark.parametrize(
     "damage, name",
     [
-        (flip_a_bit, "variables.data-00000-of-00001"),
-        (truncate, "variables.index"),
+        (flip_a_bit, "variables.safetensors"),
+        (truncate, "variables.safetensors"),
         (flip_a_bit, "state.json"),
         (pathlib.Path.unlink, "state.json"),
     ],
@@ -116,7 +119,7 @@ def test_numbers_that_are_not_finite_are_as_a_corrupt_checkpoint(tmp_path):
 def test_all_corrupt_is_an_error_and_not_a_fresh_start(tmp_path):
     write(tmp_path, [1, 2])
     for step in (1, 2):
-        truncate(tmp_path / f"step-000000000{step}" / "variables.data-00000-of-00001")
+        truncate(tmp_path / f"step-000000000{step}" / "variables.safetensors")
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="checkpoints"):
         make(tmp_path)[1].restore_latest()
 
@@ -130,9 +133,12 @@ def test_other_shapes_are_an_error(tmp_path):
 
 def test_half_written_folder_is_ignored_and_replaced(tmp_path):
     write(tmp_path, [1])
-    (tmp_path / "partial-step-0000000002").mkdir()
-    (tmp_path / "partial-step-0000000002" / "variables.index").write_bytes(b"half")
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    partial = tmp_path / f".partial-{place()}-{ended.pid}-00000000-step-0000000002"
+    partial.mkdir()
+    (partial / "variables.safetensors").write_bytes(b"half")
     assert make(tmp_path)[1].restore_latest()["step"] == 1
     write(tmp_path, [2])
     assert make(tmp_path)[1].restore_latest()["step"] == 2
-    assert not (tmp_path / "partial-step-0000000002").exists()
+    assert not partial.exists()

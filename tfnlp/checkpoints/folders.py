@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from safetensors import SafetensorError
 
 from tfnlp.cards import CARD, folder_card
-from tfnlp.files import WriteError, write_error, written_whole
-from tfnlp.text.lines import write_text
+from tfnlp.files import WriteError, write_error, write_text, written_whole
 
 WEIGHTS = (
     "model.safetensors",

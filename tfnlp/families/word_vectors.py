@@ -27,13 +27,13 @@ from tfnlp.families.preparation import (
 from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.vocabularies import FREQUENT_WORDS
 from tfnlp.layers.hierarchical_softmax import huffman_tree
-from tfnlp.objectives import answer_analogies, rate_pairs
 from tfnlp.settings.word_vectors import (
     CountedTextSettings,
     VectorEvaluation,
     WordPrediction,
     signed_words,
 )
+from tfnlp.text import answer_analogies, rate_pairs
 from tfnlp.text.lines import read_lines
 
 COUNTS = "counts.txt"  # beside the vocabulary: how often each word is in the training text

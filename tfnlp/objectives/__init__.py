@@ -9,7 +9,6 @@ from tfnlp.objectives.gpt_pretraining import GPTPretraining
 from tfnlp.objectives.keras_objective import KerasObjective
 from tfnlp.objectives.objective import Objective
 from tfnlp.objectives.translation import Translation
-from tfnlp.objectives.word_similarity import answer_analogies, rate_pairs
 from tfnlp.objectives.word_vectors import GloVe, NNLMPretraining, Word2Vec
 
 __all__ = [
@@ -24,7 +23,5 @@ __all__ = [
     "Objective",
     "Translation",
     "Word2Vec",
-    "answer_analogies",
-    "rate_pairs",
     "smoothed_cross_entropy",
 ]

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.objectives.objective import Batch, Objective, Tensors, perplexity
+from tfnlp.optional_tensorflow import tf
 
 _PADDING = 261  # the character that fills up a word
 

@@ -177,7 +177,8 @@ def load_task(
     if task_model.features is not None and not config["backbone"]["saved"]:
         weights, encoder = os.path.join(folder, WEIGHTS), task_model.features.encoder
         encoder.load_weights(weights)
-        check_finite(weights, model_variables(encoder))
+        found = model_variables(encoder)
+        check_finite(weights, {name: v.numpy() for name, v in found.items()})
     _, history = restore_weights(folder, task_model.model)
     if merged:
         adaptation_of(config).finish(task_model.model)

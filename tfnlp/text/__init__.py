@@ -24,6 +24,7 @@ from tfnlp.text.sentencepiece import (
 from tfnlp.text.subwords import Subwords, subword_rows, subword_rows_in_graph
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 from tfnlp.text.tokenizer_files import tokenizer_candidates
+from tfnlp.text.word_similarity import answer_analogies, rate_pairs
 from tfnlp.text.word_vectors import WordVectors
 from tfnlp.text.wordpiece import (
     SPECIAL_TOKENS,
@@ -43,6 +44,8 @@ from tfnlp.text.words import (
 
 __all__ = [
     "SentencePieceTokenizer",
+    "answer_analogies",
+    "rate_pairs",
     "read_model",
     "train_sentencepiece",
     "write_model",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import tensorflow as tf
 
-from tfnlp.text.lines import write_text
+from tfnlp.files import write_text
 
 
 def make_assets(names: Sequence[str], write: Callable[[str], None]) -> list[tf.saved_model.Asset]:

@@ -10,7 +10,8 @@ import os
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tfnlp.text.lines import read_lines, shown, write_text
+from tfnlp.files import write_text
+from tfnlp.text.lines import read_lines, shown
 
 FILE_NAMES = (
     ("encoder.json", "vocab.bpe"),  # OpenAI, GPT-2

@@ -4,8 +4,6 @@ import os
 import reprlib
 from collections.abc import Sequence
 
-from tfnlp.files import written_whole
-
 
 def read_lines(path: str | os.PathLike, what: str) -> list[str]:
     """Return the lines of a UTF-8 file; either line ending and a byte order mark are accepted.
@@ -29,13 +27,6 @@ def read_lines(path: str | os.PathLike, what: str) -> list[str]:
     # Not splitlines(): that would also split at the Unicode line breaks some vocabularies hold.
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     return [] if lines == [""] else lines
-
-
-def write_text(path: str | os.PathLike, text: str) -> None:
-    """Write `text` as UTF-8, whole or not at all (see `tfnlp.files.written_whole`)."""
-    with written_whole(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
 
 
 def checked_entries(

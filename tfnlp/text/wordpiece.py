@@ -38,10 +38,11 @@ from typing import Any
 import tensorflow as tf
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
+from tfnlp.files import write_text
 from tfnlp.text.assets import make_assets
 from tfnlp.text.base_tokenizers import PieceTokenizer
 from tfnlp.text.counted_words import checked_texts, frequent_characters, train
-from tfnlp.text.lines import checked_entries, read_lines, write_text
+from tfnlp.text.lines import checked_entries, read_lines
 from tfnlp.text.strings import apply_where, drop_invalid, tf_text
 
 MAX_WORD_CHARS = 200

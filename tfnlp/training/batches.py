@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-import tensorflow as tf
-
 from tfnlp.objectives import Objective
+from tfnlp.optional_tensorflow import tf
 
 
 class StepData(Protocol):

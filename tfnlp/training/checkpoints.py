@@ -8,20 +8,30 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
+import safetensors
+from safetensors.numpy import save_file
 
 from tfnlp.checksums import checksums
-from tfnlp.files import first_line, is_remote, write_error
+from tfnlp.files import (
+    first_line,
+    joined,
+    listed,
+    local_copy,
+    make_folder,
+    opened,
+    remove,
+    write_error,
+    written_whole,
+)
 from tfnlp.training.randomness import without_seeds
 
-_INDEX = "variables.index"  # has a checksum of each tensor
+_WEIGHTS, _STATE = "variables.safetensors", "state.json"
 _NAME = re.compile(r"^(step|best|average)-(\d{10})$")
-_KEY = re.compile(r"^variables/(.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
 _SLOTS = "optimizer/"  # how names begin that only a run that goes on needs
 
 
@@ -30,14 +40,14 @@ class Checkpoints:
 
     Only the last ones, from which a run goes on, hold what is named `optimizer/...`.
 
-    A checkpoint is a folder `step-0000001000` (or `best-...`, `average-...`) with TensorFlow's
-    tensor bundle, whose index has a checksum for each tensor, and `state.json`, which has its own
-    and the index's. It is written under another name and renamed when complete.
+    A checkpoint is a folder `step-0000001000` (or `best-...`, `average-...`) with the variables by
+    name in `variables.safetensors`, and `state.json`, which has the checksums of both. It is
+    written under another name and renamed when complete.
 
     Args:
         directory: any path that `tf.io.gfile` takes.
-        variables: what is saved and restored, by name: `tf.Variable`s, or with JAX objects that
-            have `shape`, `dtype`, `numpy()` and `assign(value)`.
+        variables: what is saved and restored, by name: objects that have `shape`, `dtype`,
+            `numpy()` and `assign(value)`.
         keep: how many of the last checkpoints to keep.
 
     Raises:
@@ -64,42 +74,37 @@ class Checkpoints:
             OSError: if it can't be written (a full disk, for example); nothing incomplete is left
                 and the earlier checkpoints do not change.
         """
-        final = tf.io.gfile.join(self.directory, f"{kind}-{step:010d}")
-        partial = tf.io.gfile.join(self.directory, f"partial-{kind}-{step:010d}")
+        slots = kind == "step" and state.get("slots", True)
+        kept = self._kept(slots)
+        arrays = {name: np.asarray(v.numpy(), order="C") for name, v in kept.items()}
+        return self.write(step, {**state, "slots": slots}, arrays, kind)
+
+    def write(
+        self, step: int, state: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kind: str
+    ) -> str:
+        """Write arrays by name in place of the variables; see `save`."""
+        final = joined(self.directory, f"{kind}-{step:010d}")
         try:
-            _remove(partial)
-            tf.io.gfile.makedirs(partial)
-            slots = kind == "step" and state.get("slots", True)
-            bundle = tf.train.Checkpoint(variables=_tensors(self._kept(slots)))
-            bundle.write(tf.io.gfile.join(partial, "variables"))
-            text = json.dumps({"step": step, **state, "slots": slots}, sort_keys=True)
-            with tf.io.gfile.GFile(tf.io.gfile.join(partial, "state.json"), "w") as file:
+            make_folder(self.directory)
+            with written_whole(final) as partial:
+                os.mkdir(partial)
+                save_file(dict(arrays), os.path.join(partial, _WEIGHTS))
+                text = json.dumps({"step": step, **state}, sort_keys=True)
                 record = {"crc32": zlib.crc32(text.encode()), "state": text}
-                file.write(json.dumps({**record, "files": checksums(partial, [_INDEX])}))
-            _remove(final)
-            _move(partial, final)
-        except (tf.errors.OpError, OSError) as error:
-            try:
-                _remove(partial)
-            except (tf.errors.OpError, OSError):
-                pass  # the first error is the one to report
+                with open(os.path.join(partial, _STATE), "w", encoding="utf-8") as file:
+                    json.dump({**record, "files": checksums(partial, [_WEIGHTS])}, file)
+        except OSError as error:
             then = ", then start again: the run resumes from the last whole checkpoint"
             raise write_error(f"checkpoint {final}", error, then) from error
         for _, old in self.paths(kind)[: -self.keep if kind == "step" else -1]:
-            _remove(old)
+            remove(old)
         return final
 
     def paths(self, kind: str = "step") -> list[tuple[int, str]]:
         """Return `(step, path)` of the whole checkpoints of a kind, oldest first."""
-        if not tf.io.gfile.exists(self.directory):
-            return []
-        found = []
-        for name in tf.io.gfile.listdir(self.directory):
-            match = _NAME.match(name.rstrip("/"))
-            if match and match[1] == kind:
-                path = tf.io.gfile.join(self.directory, name.rstrip("/"))
-                found.append((int(match[2]), path))
-        return sorted(found)
+        names = map(_NAME.match, listed(self.directory))
+        found = [match for match in names if match and match[1] == kind]
+        return sorted((int(match[2]), joined(self.directory, match[0])) for match in found)
 
     def restore(self, path: str) -> dict[str, Any]:
         """Read the variables of one checkpoint; return its state.
@@ -110,18 +115,17 @@ class Checkpoints:
         """
         state = read_state(path)
         kept = self._kept(state.pop("slots", True))
-        variables = _tensors(kept, values=False)
-        try:
-            bundle = tf.train.Checkpoint(variables=variables)
-            status = bundle.read(tf.io.gfile.join(path, "variables"))
-            # A model is also restored without its optimizer: unused values are no error.
-            status.assert_existing_objects_matched().expect_partial()
-        except Exception as error:  # damage raises OpError, IndexError, KeyError, ...
-            raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
-        check_finite(f"checkpoint {path}", variables)
+        # A model is also restored without its optimizer: not all that is there is read.
+        arrays = read_arrays(path, lambda name: name in kept)
         for name, variable in kept.items():
-            if variables[name] is not variable:
-                variable.assign(variables[name].numpy())
+            shape = arrays[name].shape if name in arrays else None
+            if shape != tuple(variable.shape):
+                raise ValueError(
+                    f"checkpoint {path} cannot be read: {name!r} is {shape}, not {variable.shape}"
+                )
+        check_finite(f"checkpoint {path}", arrays)
+        for name, variable in kept.items():
+            variable.assign(arrays[name])
         return state
 
     def _kept(self, slots: bool) -> dict[str, Any]:
@@ -191,42 +195,46 @@ def read_state(path: str) -> dict[str, Any]:
         ValueError: if it is missing, truncated or altered.
     """
     try:
-        with tf.io.gfile.GFile(tf.io.gfile.join(path, "state.json")) as file:
+        with opened(joined(path, _STATE)) as file:
             record = json.loads(file.read())
         if zlib.crc32(record["state"].encode()) != record["crc32"]:
-            raise ValueError("state.json does not match its checksum")
-        if record["files"] != checksums(path, [_INDEX]):
-            raise ValueError(f"{_INDEX} does not match its checksum")
+            raise ValueError(f"{_STATE} does not match its checksum")
         return json.loads(record["state"])
     except Exception as error:  # damage raises OpError, KeyError, TypeError, ...
-        raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
+        raise _damaged(path, error) from error
 
 
-def check_finite(source: str, variables: Mapping[str, Any]) -> None:
-    """Check variables that were read from a file.
+def read_arrays(path: str, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
+    """Return the variables of one checkpoint whose names are wanted.
 
     Raises:
-        ValueError: names the `source` and the first variable with a number that is not finite.
+        ValueError: if they are missing, truncated or altered.
     """
-    for name, variable in variables.items():
-        value = variable if isinstance(variable, tf.Variable) else variable.numpy()
-        if tf.as_dtype(value.dtype).is_floating and not tf.reduce_all(tf.math.is_finite(value)):
+    try:
+        with opened(joined(path, _STATE)) as file:
+            recorded = json.loads(file.read())["files"]
+        with local_copy(path) as local:
+            if recorded != checksums(local, [_WEIGHTS]):
+                raise ValueError(f"{_WEIGHTS} does not match its checksum")
+            with safetensors.safe_open(os.path.join(local, _WEIGHTS), framework="np") as file:
+                return {name: file.get_tensor(name) for name in file.keys() if wanted(name)}
+    except Exception as error:  # damage raises OSError, KeyError, SafetensorError, ...
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> ValueError:
+    return ValueError(f"checkpoint {path} cannot be read: {first_line(error)}")
+
+
+def check_finite(source: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Check arrays that were read from a file, by name.
+
+    Raises:
+        ValueError: names the `source` and the first one with a number that is not finite.
+    """
+    for name, array in arrays.items():
+        if array.dtype.kind not in "iub" and not np.isfinite(array).all():
             raise ValueError(f"{source} holds numbers that are not finite in {name!r}")
-
-
-def _tensors(variables: Mapping[str, Any], values: bool = True) -> dict[str, tf.Variable]:
-    """Return `tf.Variable`s by name: the given ones, or copies of those that are JAX's.
-
-    Without `values` only their shapes are copied.
-    """
-    found = {}
-    with tf.device("/cpu:0"):
-        for name, variable in variables.items():
-            if not isinstance(variable, tf.Variable):
-                empty = np.zeros(variable.shape, variable.dtype)
-                variable = tf.Variable(variable.numpy() if values else empty, trainable=False)
-            found[name] = variable
-    return found
 
 
 def model_variables(model: keras.Model) -> dict[str, Any]:
@@ -237,25 +245,6 @@ def model_variables(model: keras.Model) -> dict[str, Any]:
     in_tensorflow = keras.backend.backend() == "tensorflow"
     kept = without_seeds(model.variables)
     return {f"model/{v.path}": v.value if in_tensorflow else v for v in kept}
-
-
-def _move(partial: str, final: str) -> None:
-    """Rename a folder; file by file on an object store, as in `gs://`.
-
-    `state.json`, without which nothing is read, comes last.
-    """
-    if not is_remote(final):
-        tf.io.gfile.rename(partial, final)
-        return
-    tf.io.gfile.makedirs(final)
-    for name in sorted(tf.io.gfile.listdir(partial), key=lambda name: name == "state.json"):
-        tf.io.gfile.rename(tf.io.gfile.join(partial, name), tf.io.gfile.join(final, name))
-    _remove(partial)
-
-
-def _remove(path: str) -> None:
-    if tf.io.gfile.exists(path):
-        tf.io.gfile.rmtree(path)
 
 
 def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
@@ -278,7 +267,7 @@ def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
     """
     if last < 1:
         raise ValueError(f"last={last} must be at least 1")
-    folder = tf.io.gfile.join(str(run), "checkpoints")
+    folder = joined(run, "checkpoints")
     paths = [path for _, path in Checkpoints(folder, {}).paths()]
     if len(paths) < last:
         raise ValueError(
@@ -287,47 +276,28 @@ def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
         )
     sums, dtypes = {}, {}
     for path in paths[-last:]:
-        state, weights = read_state(path), _values(path, "model/")
+        state, weights = read_state(path), read_arrays(path, lambda name: name.startswith("model/"))
         if sums and {k: v.shape for k, v in sums.items()} != {
             k: v.shape for k, v in weights.items()
         }:
             raise ValueError(f"checkpoint {path} has other weights than the one before it")
         dtypes = {name: value.dtype for name, value in weights.items()}
         sums = {name: sums.get(name, 0.0) + v.astype("float64") for name, v in weights.items()}
-    variables = {
-        name: tf.Variable((total / last).astype(dtypes[name])) for name, total in sums.items()
-    }
+    arrays = {name: (total / last).astype(dtypes[name]) for name, total in sums.items()}
     step = state.pop("step")
-    return Checkpoints(folder, variables).save(step, state, kind="average")
+    return Checkpoints(folder, {}).write(step, {**state, "slots": False}, arrays, "average")
 
 
 def drop_slots(run: str | os.PathLike[str]) -> None:
     """Write the last checkpoints of a run that has ended anew, without the optimizer's slots."""
-    folder = tf.io.gfile.join(str(run), "checkpoints")
+    folder = joined(run, "checkpoints")
     paths = Checkpoints(folder, {}).paths()
     for _, path in paths:
         state = read_state(path)
         if state.get("slots", True):
-            values = _values(path, "model/", "state/", "loss_scaling/", "step")
-            variables = {name: tf.Variable(value) for name, value in values.items()}
-            step = state.pop("step")
-            Checkpoints(folder, variables, len(paths)).save(step, {**state, "slots": False})
-
-
-def _values(path: str, *begin: str) -> dict[str, np.ndarray]:
-    """Return those variables in a checkpoint by name whose names begin so."""
-    try:
-        reader = tf.train.load_checkpoint(tf.io.gfile.join(path, "variables"))
-        weights = {}
-        for key in reader.get_variable_to_shape_map():
-            if match := _KEY.match(key):
-                # TensorFlow writes "/" in a name as ".S" and "." as "..".
-                name = re.sub(r"\.([S.])", lambda m: "/" if m[1] == "S" else ".", match[1])
-                if name.startswith(begin):
-                    weights[name] = reader.get_tensor(key)
-    except Exception as error:  # damage raises OpError, IndexError, RuntimeError, ...
-        raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
-    return weights
+            arrays = read_arrays(path, lambda name: not name.startswith(_SLOTS))
+            step, state = state.pop("step"), {**state, "slots": False}
+            Checkpoints(folder, {}, len(paths)).write(step, state, arrays, "step")
 
 
 def jsonable(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,10 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
 from tensorflow.python.framework import ops
 from tensorflow.python.saved_model import function_deserialization
+
+from tfnlp.optional_tensorflow import tf
 
 _loading = threading.Lock()  # while it is held, what is registered is of one module
 

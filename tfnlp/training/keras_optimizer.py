@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
 
+from tfnlp.optional_tensorflow import tf
 from tfnlp.training.schedules import Rate
 
 _WRAPPING = ("LossScaleOptimizer", "MultiOptimizer")

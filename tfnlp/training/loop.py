@@ -11,8 +11,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 
+from tfnlp.optional_tensorflow import tf
 from tfnlp.training.history import means
 from tfnlp.training.monitor import Monitor, Profile
 from tfnlp.training.progress import Progress

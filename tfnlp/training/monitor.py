@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
+
+from tfnlp.optional_tensorflow import tf
 
 try:
     import resource

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tfnlp.layers.types import Tensor
+from tfnlp.optional_tensorflow import tf
 
-Gradient = tf.Tensor | tf.IndexedSlices
+Gradient = Any  # a tensor, or with TensorFlow a `tf.IndexedSlices`
 Scalars = Any  # a scalar tensor or a list of them
 
 # Keras's names of biases and of the scale and shift of layer norms.

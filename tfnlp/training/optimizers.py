@@ -7,10 +7,10 @@ import inspect
 from typing import Any
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from tfnlp.layers.types import Tensor
+from tfnlp.optional_tensorflow import tf
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.optimizer_base import Gradient, Optimizer
 from tfnlp.training.schedules import Rate

@@ -1,19 +1,24 @@
 """Outputs of a model without dropout: of batches, and of all examples in their order."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-from tfnlp.data.labelled.batches import TaskBatches
 from tfnlp.models.first_position import for_prediction
-from tfnlp.training.graph_memory import freed_after_tracing
+from tfnlp.optional_tensorflow import tf
 
 if keras.backend.backend() == "jax":
     import jax
+else:
+    from tfnlp.training.graph_memory import freed_after_tracing
+
+if TYPE_CHECKING:
+    from tfnlp.data.labelled.batches import TaskBatches
 
 # Outputs of the models of tasks, and whether they have a time axis.
 Outputs = dict[str, np.ndarray | list[np.ndarray]]
@@ -37,7 +42,7 @@ def is_compiled() -> bool:
     return keras.backend.backend() == "jax"
 
 
-def forward(model: keras.Model, names: Iterable[str]) -> "_InTensorflow | _InJax":
+def forward(model: keras.Model, names: Iterable[str]) -> _InTensorflow | _InJax:
     """Return a function of a batch that returns outputs of `model` as arrays.
 
     TensorFlow traces it once, JAX compiles it once for each shape of a batch. It uses the weights

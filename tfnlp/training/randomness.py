@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
-import tensorflow as tf
+
+from tfnlp.optional_tensorflow import tf
 
 SEED_NAME = "seed_generator_state"
 

@@ -17,11 +17,9 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tfnlp.checksums import check_files, checksums
-from tfnlp.files import reached, write_error
-from tfnlp.text.lines import write_text
+from tfnlp.files import exists, joined, make_folder, opened, reached, remove, write_text
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 
@@ -47,11 +45,9 @@ def delete_run(directory: Path) -> None:
     """
     if is_run(directory):
         for name in ("checkpoints", "logs", "vocab"):
-            if tf.io.gfile.exists(_join(directory, name)):
-                tf.io.gfile.rmtree(_join(directory, name))
+            remove(joined(directory, name))
         for name in ("vocab.txt", "marks.txt", "counts.txt", "curve.png", CONFIG):
-            if tf.io.gfile.exists(_join(directory, name)):
-                tf.io.gfile.remove(_join(directory, name))
+            remove(joined(directory, name))
 
 
 def write_config(directory: Path, config: dict[str, Any], way_on: str = "") -> None:
@@ -67,8 +63,8 @@ def write_config(directory: Path, config: dict[str, Any], way_on: str = "") -> N
             with the weights of an uninterrupted run.
         OSError: if it can't be written.
     """
-    path = _join(directory, CONFIG)
-    if tf.io.gfile.exists(path):
+    path = joined(directory, CONFIG)
+    if exists(path):
         before, now = read_config(directory), json.loads(json.dumps(config))
         before.pop("files", None)
         changed = _differences(before, now)
@@ -79,15 +75,12 @@ def write_config(directory: Path, config: dict[str, Any], way_on: str = "") -> N
                 f"a new one{way_on}"
             )
         return
-    if tf.io.gfile.isdir(_join(directory, "checkpoints")):
+    if exists(joined(directory, "checkpoints")):
         raise ValueError(
             f"{directory} holds checkpoints but no {CONFIG} that describes them; delete it or give "
             "another `output`"
         )
-    try:
-        tf.io.gfile.makedirs(str(directory))
-    except tf.errors.OpError as error:
-        raise write_error(path, error) from error
+    make_folder(os.fspath(directory))
     write_text(path, json.dumps(config, indent=2) + "\n")
 
 
@@ -104,7 +97,7 @@ def record_files(directory: Path, names: Iterable[str], replace: bool = False) -
     files = {**known, **found} if replace else {**found, **known}
     if files != known:
         write_text(
-            _join(directory, CONFIG), json.dumps({**config, "files": files}, indent=2) + "\n"
+            joined(directory, CONFIG), json.dumps({**config, "files": files}, indent=2) + "\n"
         )
 
 
@@ -117,8 +110,8 @@ def check_run(directory: Path, ignore: Collection[str] = ()) -> None:
         FileNotFoundError: if one is missing.
         ValueError: if one was changed.
     """
-    path = _join(directory, CONFIG)
-    if not tf.io.gfile.exists(path):
+    path = joined(directory, CONFIG)
+    if not exists(path):
         return
     files = read_config(directory).get("files")
     if isinstance(files, dict):
@@ -133,16 +126,14 @@ def read_config(directory: Path) -> dict[str, Any]:
         FileNotFoundError: if there is none.
         ValueError: if it can't be read.
     """
-    path = _join(directory, CONFIG)
+    path = joined(directory, CONFIG)
     with reached(directory):
-        there = tf.io.gfile.exists(path)
+        there = exists(path)
     if not there:
         raise FileNotFoundError(f"{path} is missing; is {directory} the `output` of a run?")
     try:
-        with tf.io.gfile.GFile(path) as file:
+        with reached(path), opened(path) as file:
             config = json.loads(file.read())
-    except tf.errors.OpError as error:
-        raise OSError(f"{path} can't be read: {error.message}") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is not valid JSON ({error}); restore it or start a new run"
@@ -170,7 +161,7 @@ def restore_weights(
         FileNotFoundError: if the run has no checkpoint yet, or no mean.
         ValueError: if none can be read.
     """
-    folder = tf.io.gfile.join(str(directory), "checkpoints")
+    folder = joined(directory, "checkpoints")
     checkpoints = Checkpoints(folder, model_variables(model))
     if average:
         state = checkpoints.restore_average()
@@ -179,10 +170,6 @@ def restore_weights(
     if state is None:
         raise FileNotFoundError(f"{folder} holds no checkpoint; train before you use the run")
     return state["step"], History(**{**state, **checkpoints.newest_state()}["history"])
-
-
-def _join(directory: Path, name: str) -> str:
-    return tf.io.gfile.join(str(directory), name)
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import keras
-import tensorflow as tf
 
 from tfnlp import __version__
 from tfnlp.accelerators import accelerator, has_tpu, unused
 from tfnlp.files import first_line
+from tfnlp.optional_tensorflow import tf
 from tfnlp.training.rendezvous import host_and_port, rendezvous
 from tfnlp.training.workers import read_cluster
 
@@ -147,6 +147,8 @@ def _made(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
 
 def use_mirrored(strategy: tf.distribute.Strategy) -> None:
     """Remember which `MirroredStrategy` this process trains with."""
+    if keras.backend.backend() == "jax":
+        return
     mirrors = isinstance(strategy, tf.distribute.MirroredStrategy)
     if not mirrors or strategy.num_replicas_in_sync == 1:
         return

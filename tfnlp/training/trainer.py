@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import keras
-import tensorflow as tf
 
 from tfnlp.extras import say_once
 from tfnlp.layers.remat import check_remat
 from tfnlp.locks import locked
 from tfnlp.objectives import KerasObjective, Objective
+from tfnlp.optional_tensorflow import tf
 from tfnlp.training.batches import Batches, StepData
 from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
 from tfnlp.training.engines import default_strategy, make_engine

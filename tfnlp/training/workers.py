@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 
+from tfnlp.optional_tensorflow import tf
 from tfnlp.training.rendezvous import host_and_port
 
 

@@ -21,8 +21,9 @@ from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     write_config,
     write_pipeline,
 )
+from tfnlp.files import write_text
 from tfnlp.text import PipelineTokenizer, WordPieceTokenizer
-from tfnlp.text.lines import shown, write_text
+from tfnlp.text.lines import shown
 from tfnlp.text.wordpiece import CLS, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
 
 _VOCABULARY = "vocab.txt"

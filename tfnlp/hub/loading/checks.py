@@ -18,8 +18,7 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfnlp import __version__
 from tfnlp.checksums import check_files, checksums
-from tfnlp.files import first_line
-from tfnlp.text.lines import write_text
+from tfnlp.files import first_line, write_text
 
 GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 RECORD = "assets.extra/tfnlp.json"  # what tfnlp knows of a module that it exported

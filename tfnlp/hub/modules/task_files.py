@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.checkpoints.formats.json_files import write_json
+from tfnlp.files import write_text
 from tfnlp.hub.modules import graph_example
-from tfnlp.text.lines import write_text
 
 
 def write_task_files(

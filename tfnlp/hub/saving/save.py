@@ -9,11 +9,10 @@ import tensorflow as tf
 from tensorflow.python.saved_model import save_context
 
 from tfnlp.cards import CARD, current_card, name_of
-from tfnlp.files import WriteError, named_errors, write_error, written_whole
+from tfnlp.files import WriteError, named_errors, write_error, write_text, written_whole
 from tfnlp.hub.inspection.inspect import inspect
 from tfnlp.hub.loading.checks import is_saved_model, write_record
 from tfnlp.in_tensorflow import is_elsewhere
-from tfnlp.text.lines import write_text
 
 _OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
 

@@ -9,11 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from tfnlp.extras import needed
-from tfnlp.files import written_whole
+from tfnlp.files import write_text, written_whole
 from tfnlp.runs.report import charts
 from tfnlp.tasks import HeadTask
 from tfnlp.tasks.baselines import Baseline
-from tfnlp.text.lines import write_text
 
 _ERRORS = 30  # that are shown
 

@@ -9,10 +9,10 @@ from typing import Any
 import tensorflow as tf
 from tokenizers import Tokenizer
 
+from tfnlp.files import write_text
 from tfnlp.text.assets import make_assets
 from tfnlp.text.base_tokenizers import END_OF_TEXT, PieceTokenizer
 from tfnlp.text.gpt2_tokenizer import byte_characters
-from tfnlp.text.lines import write_text
 from tfnlp.text.packing import packing_ids
 from tfnlp.text.pipeline import library
 from tfnlp.text.pipeline.normalizers import steps_of

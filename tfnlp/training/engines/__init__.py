@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import keras
-import tensorflow as tf
 
+from tfnlp.optional_tensorflow import tf
 from tfnlp.training.batches import StepData
 from tfnlp.training.engines.step import StepSettings, Totals
-from tfnlp.training.engines.tensorflow import TensorFlowEngine
 from tfnlp.training.workers import Workers
 
 if keras.backend.backend() == "jax":
     from tfnlp.training.engines.jax import JaxEngine
     from tfnlp.training.engines.jax_devices import JaxDevices, keep_tensorflow_on_cpu
     from tfnlp.training.engines.jax_workers import JaxWorkers
+else:
+    from tfnlp.training.engines.tensorflow import TensorFlowEngine
 
 
 class Engine(Protocol):

@@ -13,10 +13,10 @@ from typing import Any
 
 import jax
 import numpy as np
-import tensorflow as tf
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from tfnlp.accelerators import accelerator, unused
+from tfnlp.optional_tensorflow import has_tensorflow, tf
 
 AXIS = "batch"  # the mesh's only axis: rows of a batch are split over it
 SHARED = PartitionSpec()  # the same array on every device
@@ -124,7 +124,7 @@ def keep_tensorflow_on_cpu() -> None:
 
     It must be called before TensorFlow computes anything; else a warning says that it is too late.
     """
-    for kind in ("TPU", "GPU"):
+    for kind in ("TPU", "GPU") if has_tensorflow() else ():
         if not tf.config.get_visible_devices(kind):
             continue
         try:

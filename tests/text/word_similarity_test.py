@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tfnlp.data import read_analogies, read_similarities
-from tfnlp.objectives import answer_analogies, rate_pairs
-from tfnlp.text import Subwords, WordVectors
+from tfnlp.text import Subwords, WordVectors, answer_analogies, rate_pairs
 
 COUNTRIES = [f"country{i}" for i in range(12)]
 CAPITALS = [f"Capital{i}" for i in range(12)]
@@ -71,7 +70,7 @@ def files(tmp_path):
 )
 @pytest.mark.parametrize("block", [1 << 24, 100])
 def test_analogies_equal_gensims(most_frequent, expected, block, files, monkeypatch):
-    monkeypatch.setattr("tfnlp.objectives.word_similarity._SCORES", block)
+    monkeypatch.setattr("tfnlp.text.word_similarity._SCORES", block)
     got = answer_analogies(make_vectors(), files[0], most_frequent)
     assert list(got) == ["capitals", "unseen", "gram1-adverbs", "semantic", "syntactic", "total"]
     seen = [(a.correct, a.seen) for a in got.values()]
