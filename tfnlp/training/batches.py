@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 from tfnlp.objectives import Objective
-from tfnlp.optional_tensorflow import tf
+from tfnlp.optional_tensorflow import is_tf_dataset, tf
 
 
 class StepData(Protocol):
@@ -24,34 +27,58 @@ class StepData(Protocol):
 
 
 class Batches:
-    """Batches as dicts of tensors, from `StepData` or from a `tf.data.Dataset` of global batches.
+    """Global batches as dicts, from any of the kinds of data that `Trainer.fit` takes.
 
-    A dataset starts at its first batch whatever the step, and is repeated if it ends. The objective
-    makes dicts of the batches.
+    The objective makes dicts of the batches.
 
     Attributes:
         batch_size: rows of a global batch; None if they vary.
+        exact: whether the batches of a step are the same after a restart.
     """
 
-    def __init__(self, data: StepData | tf.data.Dataset, objective: Objective) -> None:
-        self._objective = objective
-        if isinstance(data, tf.data.Dataset):
+    def __init__(self, data: Any, objective: Objective) -> None:
+        self._objective, self._data, self.exact = objective, data, True
+        self._arrays: Callable[[int], Iterator[Any]] | None = None
+        if is_tf_dataset(data):
             if data.cardinality() == 0:
                 raise ValueError("data is a tf.data.Dataset without a batch")
-            self._from: Callable[[int], tf.data.Dataset] = lambda step: data.repeat()
             shape = next(iter(objective.as_dict(data.element_spec).values())).shape
-            self.batch_size = shape[0] if shape.rank else None
+            self.batch_size, self.exact = shape[0] if shape.rank else None, False
         elif callable(getattr(data, "dataset", None)) and hasattr(data, "batch_size"):
-            self._from, self.batch_size = data.dataset, data.batch_size
+            self.batch_size = data.batch_size
+        elif callable(data):
+            self._arrays = lambda step: map(data, itertools.count(step))
+            self.batch_size = len(next(iter(self._as_dict(data(0)).values())))
+        elif isinstance(data, Iterator):
+            first = next(data, None)
+            if first is None:
+                raise ValueError("data is an iterator without a batch")
+            rest = itertools.chain([first], data)
+            self._arrays, self.exact = lambda step: rest, False
+            self.batch_size = len(next(iter(self._as_dict(first).values())))
         else:
             raise ValueError(
-                "data must be a tf.data.Dataset of batches, or an object with `batch_size` and "
+                "data must be a function of the step that returns a batch, an iterator of batches, "
+                "a tf.data.Dataset of them, or an object with `batch_size` and "
                 f"`dataset(first_step)`, not {type(data).__name__}"
             )
 
+    def arrays(self, first_step: int = 0) -> Iterator[dict[str, np.ndarray]]:
+        """Return the global batches of the steps from `first_step` on as arrays of numpy."""
+        if self._arrays is None:
+            return self.dataset(first_step).as_numpy_iterator()
+        return map(self._as_dict, self._arrays(first_step))
+
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
         """Return the global batches of the steps from `first_step` on."""
-        dataset = self._from(first_step)
+        if self._arrays is not None:
+            batches = self.arrays(first_step)
+            first = next(batches)
+            specs = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in first.items()}
+            rest = itertools.chain([first], batches)
+            return tf.data.Dataset.from_generator(lambda: rest, output_signature=specs)
+        data = self._data
+        dataset = data.repeat() if is_tf_dataset(data) else data.dataset(first_step)
         if isinstance(dataset.element_spec, dict):
             self._objective.as_dict(dataset.element_spec)  # checks the keys
             return dataset
@@ -61,6 +88,9 @@ class Batches:
             return self._objective.as_dict(parts if len(parts) > 1 else parts[0])
 
         return dataset.map(as_dict)
+
+    def _as_dict(self, batch: Any) -> dict[str, np.ndarray]:
+        return {name: np.asarray(x) for name, x in self._objective.as_dict(batch).items()}
 
 
 def split_batch(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +107,7 @@ def split_batch(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) -> d
 
 
 def distribute(
-    strategy: tf.distribute.Strategy, data: StepData, first_step: int
+    strategy: tf.distribute.Strategy, data: Batches, first_step: int
 ) -> tf.data.Dataset | tf.distribute.DistributedDataset:
     """Return `data.dataset(first_step)`, each global batch split into one value a replica."""
     replicas = strategy.num_replicas_in_sync

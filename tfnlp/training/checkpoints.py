@@ -76,7 +76,7 @@ class Checkpoints:
         """
         slots = kind == "step" and state.get("slots", True)
         kept = self._kept(slots)
-        arrays = {name: np.asarray(v.numpy(), order="C") for name, v in kept.items()}
+        arrays = {name: variable.numpy() for name, variable in kept.items()}
         return self.write(step, {**state, "slots": slots}, arrays, kind)
 
     def write(
@@ -88,7 +88,8 @@ class Checkpoints:
             make_folder(self.directory)
             with written_whole(final) as partial:
                 os.mkdir(partial)
-                save_file(dict(arrays), os.path.join(partial, _WEIGHTS))
+                whole = {name: np.asarray(x, order="C") for name, x in arrays.items()}
+                save_file(whole, os.path.join(partial, _WEIGHTS))
                 text = json.dumps({"step": step, **state}, sort_keys=True)
                 record = {"crc32": zlib.crc32(text.encode()), "state": text}
                 with open(os.path.join(partial, _STATE), "w", encoding="utf-8") as file:

@@ -60,10 +60,9 @@ class KerasOptimizer:
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Make the slots of `variables`; call it in the strategy's scope."""
-        strategy = tf.distribute.get_strategy()
-        in_tensorflow = keras.backend.backend() == "tensorflow"
-        if in_tensorflow and not strategy.extended.variable_created_in_scope(
-            self.optimizer.iterations.value
+        count, in_tensorflow = self.optimizer.iterations, keras.backend.backend() == "tensorflow"
+        if in_tensorflow and not (
+            tf.distribute.get_strategy().extended.variable_created_in_scope(count.value)
         ):
             raise ValueError(
                 f"optimizer {type(self.optimizer).__name__} was made outside the strategy's "

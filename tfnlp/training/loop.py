@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from tfnlp.optional_tensorflow import tf
+from tfnlp.files import joined
+from tfnlp.optional_tensorflow import has_tensorflow, tf
 from tfnlp.training.history import means
 from tfnlp.training.monitor import Monitor, Profile
 from tfnlp.training.progress import Progress
@@ -77,8 +78,8 @@ class Loop:
             list(callbacks), add_history=False, add_progbar=False, model=self._model
         )
         self._writer = None  # of events for TensorBoard
-        if chief and directory is not None:
-            self._writer = tf.summary.create_file_writer(tf.io.gfile.join(directory, "logs"))
+        if chief and directory is not None and has_tensorflow():
+            self._writer = tf.summary.create_file_writer(joined(directory, "logs"))
         self._speeds = Monitor(self._model)
         self._bar = Progress(self.first, steps, progress and chief)
 

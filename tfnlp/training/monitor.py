@@ -16,6 +16,7 @@ from typing import Any
 
 import keras
 
+from tfnlp.files import joined
 from tfnlp.optional_tensorflow import tf
 
 try:
@@ -173,7 +174,7 @@ class Profile:
             raise ValueError(f"profile={span} must be two numbers of steps, 0 <= first < last")
         if directory is None:
             raise ValueError(f"profile={span} needs a Trainer with a directory to write to")
-        self._logs = tf.io.gfile.join(directory, "logs")
+        self._logs = joined(directory, "logs")
         self._begin, self._end = step + first, step + last
         # JAX writes what TensorFlow writes, into the same folder.
         if keras.backend.backend() == "jax":

@@ -164,7 +164,7 @@ def use_mirrored(strategy: tf.distribute.Strategy) -> None:
 def mixed_up(error: Exception) -> ValueError | None:
     """Return what to say if an error of TensorFlow comes from two strategies; else None."""
     said = str(error)
-    if isinstance(error, tf.errors.OpError) and "ollective" in said and "mismatch" in said:
+    if hasattr(error, "error_code") and "ollective" in said and "mismatch" in said:
         return ValueError(
             "TensorFlow has mixed up the collective operations of two MirroredStrategies of this "
             f"process; {_INSTEAD}"

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import keras
 
 from tfnlp.extras import say_once
+from tfnlp.files import joined
 from tfnlp.layers.remat import check_remat
 from tfnlp.locks import locked
 from tfnlp.objectives import KerasObjective, Objective
-from tfnlp.optional_tensorflow import tf
+from tfnlp.optional_tensorflow import is_tf_dataset, tf
 from tfnlp.training.batches import Batches, StepData
 from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
 from tfnlp.training.engines import default_strategy, make_engine
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NO_EXACT_RESUME = (
-    "data is a tf.data.Dataset: when this run is resumed, it starts again at the first batch; for "
-    "an exact resume give an object with `batch_size` and `dataset(first_step)`"
+    "data is a tf.data.Dataset or an iterator: when this run is resumed, its batches are not those "
+    "that followed; for an exact resume give a function of the step, or an object with "
+    "`batch_size` and `dataset(first_step)`"
 )
 
 
@@ -56,7 +58,7 @@ def _raises_worker_lost(method: F) -> F:
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
-        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        except Exception as error:
             clear = self.workers.lost(error) or mixed_up(error)
             if clear is None:
                 raise
@@ -161,7 +163,7 @@ class Trainer:
         }
         self._checkpoints = None
         if self.directory is not None:
-            folder = tf.io.gfile.join(self.directory, "checkpoints")
+            folder = joined(self.directory, "checkpoints")
             self._checkpoints = Checkpoints(folder, self.engine.variables(), keep)
 
     def _build_optimizer(self, optimizer: Any, layer_rates: LayerRates | None) -> None:
@@ -182,7 +184,7 @@ class Trainer:
     @_raises_worker_lost
     def fit(
         self,
-        data: StepData | tf.data.Dataset,
+        data: StepData | Callable[[int], Any] | Iterator[Any] | tf.data.Dataset,
         steps: int,
         *,
         validation: Validation | None = None,
@@ -200,11 +202,14 @@ class Trainer:
         A start continues from the newest whole checkpoint in the trainer's `directory`.
 
         Args:
-            data: an object with `batch_size` (of the global batch) and `dataset(first_step)`, a
-                `tf.data.Dataset` of global batches that is a pure function of the step. Or a
-                `tf.data.Dataset` of global batches, which is repeated; a run that is resumed
-                starts again at its first batch. All workers must get the same batches in the same
-                order: shuffle with a seed.
+            data: a function of the step, from 0, that returns its global batch, arrays of numpy by
+                name; or an object with `batch_size` (of the global batch) and
+                `dataset(first_step)`, a `tf.data.Dataset` of global batches that is a pure
+                function of the step. Or an iterator of batches, or a `tf.data.Dataset` of them,
+                which is repeated; a run that is resumed goes on with what the iterator has, or
+                starts again at the dataset's first batch. All workers must get the same batches in
+                the same order: shuffle with a seed. Arrays of numpy have the same shapes in all
+                batches, but under JAX, which compiles a program for each shape.
             steps: total number of updates.
             validation: a finite iterable of batches; or a function without arguments that returns
                 a dict of held-out values, floats by name; or None.
@@ -248,7 +253,7 @@ class Trainer:
             alone = locked(self.directory, "directory")  # no other process writes there
         with alone:
             if self._checkpoints:
-                if isinstance(data, tf.data.Dataset):
+                if not batches.exact:
                     warnings.warn(_NO_EXACT_RESUME, stacklevel=3)
                 self._resume(steps)
             last = self.step if self.history.stopped_early(monitor, patience) else steps
@@ -288,7 +293,7 @@ class Trainer:
                 process has trained with another `MirroredStrategy`.
         """
         use_mirrored(self.strategy)
-        if isinstance(batches, tf.data.Dataset):
+        if is_tf_dataset(batches):
             if batches.cardinality() == tf.data.INFINITE_CARDINALITY:
                 raise ValueError("held-out data is an endless tf.data.Dataset; use take(count)")
         totals, state = {}, None

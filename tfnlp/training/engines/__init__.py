@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import keras
 
 from tfnlp.optional_tensorflow import tf
-from tfnlp.training.batches import StepData
+from tfnlp.training.batches import Batches
 from tfnlp.training.engines.step import StepSettings, Totals
 from tfnlp.training.workers import Workers
 
@@ -44,7 +44,7 @@ class Engine(Protocol):
         A call of `train` may take it back.
         """
 
-    def batches(self, data: StepData, first_step: int) -> Iterator[Any]:
+    def batches(self, data: Batches, first_step: int) -> Iterator[Any]:
         """Return the global batches of the steps from `first_step` on, for `train`."""
 
     def train(self, iterator: Iterator[Any], count: Any) -> Totals:

@@ -13,7 +13,7 @@ import numpy as np
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec
 
-from tfnlp.training.batches import StepData
+from tfnlp.training.batches import Batches
 from tfnlp.training.engines.jax_devices import ROWS, ROWS_OF_STEPS, SHARED, JaxDevices
 from tfnlp.training.engines.jax_step import JaxStep, Values
 from tfnlp.training.engines.jax_workers import JaxWorkers, Parted
@@ -121,9 +121,9 @@ class JaxEngine:
             if isinstance(slot, Parted):
                 slot.collect(keep=self.workers.chief)
 
-    def batches(self, data: StepData, first_step: int) -> Iterator[dict[str, np.ndarray]]:
+    def batches(self, data: Batches, first_step: int) -> Iterator[dict[str, np.ndarray]]:
         """Return the global batches from `first_step` on, in the memory of the host."""
-        return data.dataset(first_step).as_numpy_iterator()
+        return data.arrays(first_step)
 
     def train(self, iterator: Iterator[Any], count: int) -> Totals:
         """Make `count` updates; return the sums over them.

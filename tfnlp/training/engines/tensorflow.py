@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.training.batches import StepData, distribute, split_batch
+from tfnlp.training.batches import Batches, distribute, split_batch
 from tfnlp.training.checkpoints import model_variables
 from tfnlp.training.engines.step import StepSettings, Totals
 from tfnlp.training.engines.tensorflow_step import Step
@@ -49,7 +49,7 @@ class TensorFlowEngine:
     def collect(self) -> None:
         """Do nothing: every worker has all variables."""
 
-    def batches(self, data: StepData, first_step: int) -> Iterator[Any]:
+    def batches(self, data: Batches, first_step: int) -> Iterator[Any]:
         """Return the batches from `first_step` on, each split into one value a replica."""
         return iter(distribute(self.strategy, data, first_step))
 
