@@ -21,4 +21,4 @@ def has_tensorflow() -> bool:
 
 def is_tf_dataset(data: Any) -> bool:
     """Return whether data is a `tf.data.Dataset`; without TensorFlow imported none can be."""
-    return "tensorflow" in sys.modules and isinstance(data, tf.data.Dataset)
+    return sys.modules.get("tensorflow") is not None and isinstance(data, tf.data.Dataset)
