@@ -75,7 +75,7 @@ class CharacterChanges(NamedTuple):
         return [becomes] if becomes < SEQUENCE else self.sequences[becomes - SEQUENCE]
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)  # of 4 MB each
 @_asked()
 def character_map(step: str) -> CharacterChanges:
     """Return what a normalizer, as JSON, makes of each character."""
@@ -110,7 +110,7 @@ def _flags(chars: Callable[[list[str]], set[str]]) -> np.ndarray:
     return flags
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)  # of 4 MB each
 def regex_class(pattern: str) -> np.ndarray:
     """Return which characters a regular expression for one character matches, bool `[0x110000]`."""
     remove = normalizers.Replace(Regex(pattern), "").normalize_str

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.text.lines import shortened
 from tfnlp.text.pipeline import library
 from tfnlp.text.pipeline.characters import Table, before, last_place
 
@@ -96,6 +97,9 @@ class Pattern:
 
 class NotExact(ValueError):
     """A part of a `tokenizer.json` that is not executed exactly; its text names the part."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(shortened(part, 200))
 
 
 def is_gpt2(stated: Mapping[str, Any]) -> bool:
