@@ -185,8 +185,6 @@ def tfnlp(case):
     import jax
     import keras
 
-    from benchmarks import no_tensorflow  # noqa: F401  (before tfnlp)
-
     policy = "mixed_bfloat16" if case["work"] == "train" else "bfloat16"
     keras.config.set_dtype_policy(policy)
     call = tfnlp_step(case) if case["work"] == "train" else tfnlp_forward(case)

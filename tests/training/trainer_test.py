@@ -71,6 +71,14 @@ def test_several_steps_a_call_change_nothing(one_device):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["function", "iterator"])
+def test_arrays_of_numpy_train_as_a_dataset_does(kind, one_device):
+    trainer, batch = toy_trainer(), ToyBatches().batch
+    trainer.fit(batch if kind == "function" else map(batch, range(STEPS)), STEPS, progress=False)
+    assert_same(one_device[1], weights(trainer))
+
+
+@pytest.mark.slow
 def test_held_out_batches_of_many_lengths_share_a_trace():
     def cut(number, length):
         batch = ToyBatches().batch(number)
