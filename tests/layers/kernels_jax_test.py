@@ -170,7 +170,7 @@ def test_memory_of_a_step_is_kept_for_the_next():
         int(run_python(_MEMORY, env={**JAX, "TFNLP_KEEP_MEMORY": keep}).stdout)
         for keep in ("1", "0")
     )
-    assert kept < given_back / 4  # the system takes some pages back itself
+    assert kept < given_back / 2  # the system takes some pages back itself
 
 
 _ATTENTION = """
