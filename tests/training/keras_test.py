@@ -153,7 +153,7 @@ def test_weights_may_be_those_of_each_target():
 
 @pytest.mark.slow
 def test_a_dataset_is_said_to_restart_when_resumed(tmp_path):
-    with pytest.warns(UserWarning, match="first batch"):
+    with pytest.warns(UserWarning, match="are not those"):
         train(trainer(directory=tmp_path), 2, dataset())
 
 
