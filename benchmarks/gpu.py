@@ -1,14 +1,14 @@
-"""Training steps and forward passes on a GPU, beside Hugging Face transformers compiled.
+"""Training, forward passes and writing on a GPU, beside Hugging Face transformers compiled.
 
     python -m benchmarks.gpu [--only bert] [--output runs/gpu]
 
-tfnlp on JAX: the engine's step in `mixed_bfloat16`, forward passes with bfloat16 weights. Beside
-it, on the same machine and in the same run, transformers through `torch.compile` with its SDPA
-attention, under bfloat16 autocast, with fused AdamW. Both clip the gradient to a global norm of 1;
-dropout is 0.1 everywhere, also of the attention's probabilities; BERT's vocabulary head sees the
-masked positions alone. Every case of either is a process of its own, with a limit of time; batches
-are on the device for torch and on the host for tfnlp. Runs without TensorFlow and without a
-network.
+tfnlp on JAX: the engine's step in `mixed_bfloat16`, forward passes and greedy writing with bfloat16
+weights. Beside it, on the same machine and in the same run, transformers through `torch.compile`
+with its SDPA attention, under bfloat16 autocast, with fused AdamW; `generate` has a static cache.
+Both clip the gradient to a global norm of 1; dropout is 0.1 everywhere, also of the attention's
+probabilities; BERT's vocabulary head sees the masked positions alone. Every case of either is a
+process of its own, with a limit of time; batches are on the device for torch and on the host for
+tfnlp. Runs without TensorFlow and without a network.
 
 A speed is the median of five blocks of steps. `TFLOP/s` counts the products of the model alone,
 three times those of a forward pass for a step.
@@ -34,8 +34,14 @@ CASES = {
     "GPT-2 small step, 8 x 1024": {"work": "train", "family": "gpt", "rows": 8, "length": 1024},
     "BERT-base forward, 256 x 128": {"work": "run", "family": "bert", "rows": 256, "length": 128},
     "BERT-base forward, 64 x 512": {"work": "run", "family": "bert", "rows": 64, "length": 512},
-}
-TINY = {"layers": 1, "hidden": 32, "heads": 2, "rows": 2, "length": 32}
+    **{
+        f"GPT-2 small writes 128 after 64, {rows} prompts": {
+            "work": "write", "family": "gpt", "rows": rows, "length": 192, "prompt": 64,
+        }
+        for rows in (1, 8, 64)
+    },
+}  # fmt: skip
+TINY = {"layers": 1, "hidden": 32, "heads": 2, "rows": 2, "length": 32, "prompt": 8}
 RATE = 0.1
 
 
@@ -150,6 +156,9 @@ def flops(case):
     row = case["layers"] * length * (24 * hidden**2 + 4 * seen * hidden)
     if case["work"] == "run":
         return case["rows"] * row
+    if case["work"] == "write":
+        written = case["length"] - case["prompt"]
+        return case["rows"] * (row + 2 * written * hidden * VOCAB[case["family"]])
     predicted = length if case["family"] == "gpt" else predictions(case)
     return 3 * case["rows"] * (row + 2 * predicted * hidden * VOCAB[case["family"]])
 
@@ -187,7 +196,7 @@ def tfnlp(case):
 
     policy = "mixed_bfloat16" if case["work"] == "train" else "bfloat16"
     keras.config.set_dtype_policy(policy)
-    call = tfnlp_step(case) if case["work"] == "train" else tfnlp_forward(case)
+    call = {"train": tfnlp_step, "run": tfnlp_forward, "write": tfnlp_writing}[case["work"]](case)
     found = measured(case, call, jax.block_until_ready)
     if case["trace"]:
         with jax.profiler.trace(case["trace"]):
@@ -249,6 +258,30 @@ def tfnlp_forward(case):
     return lambda: forward(weights, batch)
 
 
+def tfnlp_writing(case):
+    import jax
+    import keras
+
+    from tfnlp import models
+
+    model = models.gpt_pretrainer(tfnlp_model(case))
+    decoder, variables = models.GPTDecoder(model), model.variables
+    written = case["length"] - case["prompt"]
+    ids = jax.device_put(prompts(case))
+
+    @jax.jit
+    def write(weights, ids):
+        with keras.StatelessScope(state_mapping=list(zip(variables, weights, strict=True))):
+            return models.generate(decoder, ids, ids >= 0, written)
+
+    weights = [v.value for v in variables]
+    return lambda: write(weights, ids)
+
+
+def prompts(case):
+    return batch_of(case)["input_ids"][:, : case["prompt"]]
+
+
 def transformers(case):
     """One case of Hugging Face's, in this process."""
     import torch
@@ -265,6 +298,15 @@ def transformers(case):
         def call():
             with torch.inference_mode():
                 return forward(input_ids=ids).pooler_output
+
+    elif case["work"] == "write":
+        ids, written = torch.from_numpy(prompts(case)).to(device).long(), case["length"]
+        written -= case["prompt"]
+        how = {"max_new_tokens": written, "min_new_tokens": written, "do_sample": False}
+        model = model.eval().bfloat16()
+
+        def call():
+            return model.generate(ids, cache_implementation="static", pad_token_id=0, **how)
 
     else:
         call = transformers_step(case, model.train(), batch, device)

@@ -24,8 +24,9 @@ def test_scripts_load(name):
 
 
 @pytest.mark.long
-def test_the_script_for_gpus_measures_small_models(tmp_path):
-    cases = ["--tiny", "--sides", "tfnlp", "--only", "GPT", "--block", "0.01"]
+@pytest.mark.parametrize("case", ["GPT-2 small step", "8 prompts"])
+def test_the_script_for_gpus_measures_small_models(case, tmp_path):
+    cases = ["--tiny", "--sides", "tfnlp", "--only", case, "--block", "0.01"]
     script = "from benchmarks.gpu import main; main()"
     run_python(script, *cases, "--output", tmp_path, env={"JAX_PLATFORMS": "cpu"})
     found = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))
