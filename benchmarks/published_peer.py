@@ -1,7 +1,7 @@
 """One training of `benchmarks.published_finetuning` by `transformers.Trainer`, in turns.
 
 Needs torch, transformers and accelerate, and no tfnlp. Texts are encoded as in the examples of
-transformers (run_glue, run_ner); the windows of long texts begin where those of tfnlp do.
+transformers (run_glue, run_ner, run_qa); the windows of long texts begin where those of tfnlp do.
 """
 
 import json
@@ -19,7 +19,9 @@ HEADS = {
     "classify": transformers.AutoModelForSequenceClassification,
     "similarity": transformers.AutoModelForSequenceClassification,
     "tag": transformers.AutoModelForTokenClassification,
+    "answer": transformers.AutoModelForQuestionAnswering,
 }
+NEVER = -1e9
 
 
 def main():
@@ -163,13 +165,69 @@ class Tags(Texts):
         return [{"tags": [tag or common for tag in tags]} for tags in found]
 
 
+class Answers(Texts):
+    """The part of a document that answers a question."""
+
+    by_token, best, longest = True, 20, 30  # spans that are compared, pieces of an answer
+
+    def __init__(self, settings, rows):
+        self.settings, self.head = settings, {}
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(settings["model"])
+
+    def encode(self, rows, labelled=True):
+        features, size = [], self.settings["max_length"]
+        for number, row in enumerate(rows):
+            # The windows of a document begin `stride` pieces apart, whatever its question.
+            question = len(self.tokenizer(row["question"], add_special_tokens=False)["input_ids"])
+            overlap = size - 3 - min(question, 64) - self.settings["stride"]
+            encoded = self.tokenizer(
+                row["question"], row["context"], truncation="only_second", max_length=size,
+                stride=overlap, return_overflowing_tokens=True, return_offsets_mapping=True,
+            )  # fmt: skip
+            for n, feature in enumerate(_features(encoded)):
+                of_context = [i == 1 for i in encoded.sequence_ids(n)]
+                offsets = encoded["offset_mapping"][n]
+                if labelled:
+                    places = _places(row["answers"][0], offsets, of_context)
+                    feature["start_positions"], feature["end_positions"] = places
+                else:
+                    feature |= {"row": number, "offsets": offsets, "of_context": of_context}
+                features.append(feature)
+        return features
+
+    def decode(self, rows, features, outputs):
+        found = [(-np.inf, "") for _ in rows]
+        for feature, (starts, ends) in zip(features, outputs, strict=True):
+            inside = np.array(feature["of_context"])
+            starts, ends = (np.where(inside, x, NEVER) for x in (starts, ends))
+            for i in np.argsort(-starts)[: self.best]:
+                for j in np.argsort(-ends)[: self.best]:
+                    score = starts[i] + ends[j]
+                    if i <= j < i + self.longest and score > found[feature["row"]][0]:
+                        first, last = feature["offsets"][i][0], feature["offsets"][j][1]
+                        text = rows[feature["row"]]["context"][first:last]
+                        found[feature["row"]] = score, text
+        return [{"answer": text} for _, text in found]
+
+
+def _places(answer, offsets, of_context):
+    """The tokens where an answer begins and ends; (0, 0) if it is not all in a window."""
+    start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+    inside = [i for i, here in enumerate(of_context) if here]
+    if offsets[inside[0]][0] > start or offsets[inside[-1]][1] < end:
+        return 0, 0
+    first = max(i for i in inside if offsets[i][0] <= start)
+    last = min(i for i in inside if offsets[i][1] >= end)
+    return first, last
+
+
 def _features(encoded):
     names = ("input_ids", "attention_mask", "token_type_ids")
     rows = zip(*(encoded[name] for name in names), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-TASKS = {"classify": Texts, "similarity": Texts, "tag": Tags}
+TASKS = {"classify": Texts, "similarity": Texts, "tag": Tags, "answer": Answers}
 
 if __name__ == "__main__":
     main()

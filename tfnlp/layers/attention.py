@@ -50,8 +50,9 @@ def _library(projected: Sequence[Tensor], visible: Visible, drops: Drops | None)
     parts = (ops.unstack(x, num=x.shape[2], axis=2) for x in projected)
     q, k, v = (x for part in parts for x in part)  # [B, T, N, D]
     bias = visible.bias(*(x.shape[1] or ops.shape(x)[1] for x in (q, k)))
-    mask = None if bias is None else ops.equal(bias, 0)
-    return ops.nn.dot_product_attention(q, k, v, mask=mask)
+    if bias is not None and keras.backend.standardize_dtype(q.dtype) == "float16":
+        bias = ops.maximum(bias, -6e4)  # finite in float16, too
+    return ops.nn.dot_product_attention(q, k, v, bias=bias)
 
 
 def _in_blocks(columns: Sequence[Tensor], visible: Visible, drops: Drops | None) -> Tensor:
