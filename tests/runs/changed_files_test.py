@@ -98,5 +98,5 @@ def test_weights_of_another_checkpoint(tmp_path):
     second = pathlib.Path(checkpoints.save(2, {}))
     for file in first.glob("variables.*"):
         shutil.copy(file, second)
-    with pytest.raises(ValueError, match="variables.index does not match its checksum"):
+    with pytest.raises(ValueError, match="variables.safetensors does not match its checksum"):
         checkpoints.restore(str(second))

@@ -5,12 +5,12 @@ import pathlib
 import sys
 
 import tfnlp
-from tests.support import golden
 from tfnlp import books
 
 SAMPLE = ("bert",)
 _BLOCKS = dict(num_layers=1, hidden_size=8, num_heads=2, seq_length=16, vocab_size=300)
 _PAIRS = dict(vocab_size=300, num_layers=1, hidden_size=8)
+_GOLDENS = pathlib.Path(__file__).parents[1] / "goldens"
 _SIZES = {
     "word2vec": dict(dimension=8, min_count=2, layout="lines", steps_per_call=2),
     "glove": dict(dimension=8, min_count=2, layout="lines", steps_per_call=2),
@@ -24,7 +24,7 @@ _SIZES = {
 }
 _ENCODER = {**_BLOCKS, "size": "tiny", "layout": "lines"}
 for _name, _folder in (("xlm-roberta", "xlm"), ("mpnet", "mpnet")):  # whose vocabulary is given
-    _SIZES[_name] = _ENCODER | dict(vocab=str(golden("multilingual") / _folder))
+    _SIZES[_name] = _ENCODER | dict(vocab=str(_GOLDENS / "multilingual" / _folder))
     del _SIZES[_name]["vocab_size"]
 _ROWS = 40
 _FEW = dict(epochs=1, batch_size=8, max_length=16)
