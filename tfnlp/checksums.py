@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tfnlp.files import is_remote
+from tfnlp.optional_tensorflow import tf
 
 
 def checksums(folder: str, names: Iterable[str]) -> dict[str, str]:
@@ -54,8 +55,6 @@ def _files(folder: str, name: str) -> Iterator[str]:
     """Yield the name of a file, or of all files below a folder; nothing if there is neither."""
     path = f"{folder.rstrip('/')}/{name}"
     if is_remote(folder):
-        import tensorflow as tf
-
         if tf.io.gfile.isdir(path):
             for inner in tf.io.gfile.listdir(path):
                 yield from _files(folder, f"{name}/{inner.rstrip('/')}")
@@ -71,8 +70,6 @@ def _files(folder: str, name: str) -> Iterator[str]:
 def _sha256(folder: str, name: str) -> str:
     path = f"{folder.rstrip('/')}/{name}"
     if is_remote(folder):
-        import tensorflow as tf
-
         with tf.io.gfile.GFile(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()
     with open(path, "rb") as file:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from tfnlp.files import has_ended, is_remote, place, reached, write_error
+from tfnlp.optional_tensorflow import tf
 
 try:
     import fcntl
@@ -108,8 +109,6 @@ class _Lock:
 
     def _claim(self) -> None:
         """Write a file with a name of its own; check that no other process has one."""
-        import tensorflow as tf
-
         self.path = tf.io.gfile.join(self.directory, f"{PREFIX}-{uuid.uuid4().hex[:8]}")
         try:
             tf.io.gfile.makedirs(self.directory)
@@ -127,8 +126,6 @@ class _Lock:
             raise
 
     def _check_claim(self, path: str) -> None:
-        import tensorflow as tf
-
         try:
             with tf.io.gfile.GFile(path, "rb") as file:
                 holder = _parsed(file.read())
@@ -150,8 +147,6 @@ class _Lock:
     def release(self) -> None:
         """Remove the file, and the folder if it was made for it and is empty."""
         if self.file is None:
-            import tensorflow as tf
-
             if tf.io.gfile.exists(self.path):
                 tf.io.gfile.remove(self.path)
         else:
