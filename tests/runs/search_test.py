@@ -58,6 +58,11 @@ def test_search_is_a_product_with_all_vectors(index, monkeypatch, capsys):
     assert lines[1]["found"][0]["text"] == "the dog ran"
 
 
+def test_an_index_of_a_loaded_model_states_its_path(folder, index, tmp_path):
+    tfnlp.embed(tfnlp.load(backbone("bert", None)), folder / "texts.jsonl", tmp_path / "other")
+    assert files(tmp_path / "other") == files(index)
+
+
 def test_a_graph_finds_nearly_the_same(folder, index):
     pytest.importorskip("faiss")
     write(folder, folder / "graph", approximate=True)

@@ -87,8 +87,8 @@ def _check_options(config: EmbedSettings, kind: str) -> None:
     in_memory = not isinstance(config.model, str)
     if kind == "" and config.raw:
         raise ValueError("an index has vectors of norm 1; leave `raw` out")
-    if kind == "" and in_memory:
-        raise ValueError("an index states where its model is; give its path as `model`")
+    if kind == "" and in_memory and config.model.path is None:
+        raise ValueError("an index states where its model is; save `model`, and give its path")
     if kind != "" and config.approximate:
         raise ValueError(
             f"`approximate` is for an index; `output` {config.output} is a file of vectors"
@@ -116,8 +116,8 @@ def _settings(config: EmbedSettings) -> dict[str, Any]:
 
 
 def _of_index(config: EmbedSettings) -> dict[str, Any]:
-    model = config.model
-    if isinstance(model, str) and os.path.exists(model):
+    model = config.model if isinstance(config.model, str) else config.model.path
+    if os.path.exists(model):
         model = os.path.abspath(model)
     return {"tfnlp": __version__, "model": model, "embed": _settings(config)}
 
