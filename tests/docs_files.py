@@ -114,6 +114,7 @@ FILES = {
     "*.en": lambda: _lines(_short_sentences()),
     "*.de": lambda: _lines(_short_sentences()),
     "reviews.tsv": lambda: _table("label", "body"),
+    "reviews.csv": lambda: _table("text", "label", separator=","),
     "pairs.tsv": lambda: _table("sentence1", "sentence2"),
     "rated.tsv": lambda: _table("sentence1", "sentence2", "score"),
     "sts-*.tsv": lambda: _table("0", "1", "2", "3", "score", "5", "text2"),

@@ -59,6 +59,7 @@ STAND_INS = {
     "keras_hub:bert_tiny_en_uncased": "keras_hub:preset-folder",
     " --samples 8192": "",  # of an ELMo; the toy is a BERT
     "10_000": "2",
+    "sentence-transformers/all-MiniLM-L6-v2": "org/name",
     " --vocab gpt2": "",  # the toy's vocabulary lacks most bytes
     "https://tfhub.dev/...": "bert/encoder",
 }
