@@ -5,10 +5,10 @@ import html.parser
 import json
 
 import pytest
+from tfnlp.runs.report import page
 
 from tfnlp.data import Question, RoleSentence
 from tfnlp.data.labelled.coreference import CorefDocument
-from tfnlp.runs.report import page
 from tfnlp.tasks import Answer, Choose, Classify, Coref, Labels, Roles, Similarity, Tag, report
 from tfnlp.tasks.answer import question_word
 
