@@ -242,7 +242,8 @@ class Finetuning:
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         rows = list(map(task.report_row, self.dev, predictions))
         vectors = model.vectors(self.dev[:EXAMPLES]) if page.writes else None
-        sections = of_rows(task, self.dev, rows, results["metrics"], self.metric, vectors)
+        guesses = task.baselines(task.golds(self.dev))
+        sections = of_rows(task, rows, results["metrics"], guesses, self.metric, vectors)
         page.write(card_of_task(task, config, results, folder), **sections)
         write_results(folder, results)  # the run has ended
         forget(folder)

@@ -251,7 +251,7 @@ class TaskRun:
             f"{shown_name(self.path)}: {task.name}, measured on {source}",
             self._card(),
             settings={n: x for n, x in self.config.items() if n != "files"},
-            **of_rows(task, examples, rows, metrics, main),
+            **of_rows(task, rows, metrics, task.baselines(task.golds(examples)), main),
         )
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         os.makedirs(config.report, exist_ok=True)

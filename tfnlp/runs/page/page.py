@@ -22,6 +22,7 @@ from tfnlp.files import joined, write_text
 from tfnlp.objectives.measure_names import in_words
 from tfnlp.runs.page import charts
 from tfnlp.tasks import HeadTask
+from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.report import Chart, Map, Table
 from tfnlp.training import History, Trainer
 from tfnlp.training.run import read_config
@@ -173,18 +174,23 @@ def examples_of(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 def of_rows(
     task: HeadTask,
-    examples: Sequence[Any],
     rows: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, float],
+    baselines: Mapping[str, Baseline],
     main: str,
     vectors: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Return the sections of a `Page` about labelled examples, and their rows of `report_row`.
+    """Return the sections of a `Page` about labelled examples.
 
-    `vectors` `[M, F]` are those of the first examples, for a map.
+    Args:
+        task: Of the examples.
+        rows: What `Task.report_row` returns of each.
+        metrics: The measures.
+        baselines: What `Task.baselines` returns.
+        main: The measure that stands first.
+        vectors: Those of the first examples, `[M, F]`, for a map.
     """
-    guesses = task.baselines(task.golds(examples))
-    beside = {name: f"{shown(b.value)} ({b.guess})" for name, b in guesses.items()}
+    beside = {name: f"{shown(b.value)} ({b.guess})" for name, b in baselines.items()}
     return {
         "measures": [measures(metrics, beside, "simplest guess", main), *task.tables(rows)],
         "charts": [task.chart(rows), *([] if vectors is None else [_map(task, rows, vectors)])],
