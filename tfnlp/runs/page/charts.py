@@ -28,7 +28,7 @@ Figure = dict[str, Any]  # "title"; "data" and "layout" of plotly.js
 _LONGEST = 24  # characters of a label in a picture; tables have all of them
 _FIRST, _LAST = ("loss",), ("learning_rate", "gradient_norm")  # of the curves
 _GROUPS = 8  # that a map has colours for
-_LINE, _ROW, _LOW = 60, 26, 320  # characters of a line of a hint; pixels of a bar, of a chart
+_LINE, _ROW, _LOW = 60, 26, 360  # characters of a line of a hint; pixels of a bar, of a chart
 # The middle of the scale is transparent, so that it suits a light page and a dark one.
 _SCALE = [[0, "rgba(66,133,244,0)"], [1, "rgba(66,133,244,0.9)"]]
 
@@ -132,9 +132,10 @@ def _(chart: Confusion) -> Figure:
         "xgap": 1,
         "ygap": 1,
     }
+    axis = {"type": "category", "showgrid": False}
     layout = {
-        "xaxis": {"title": {"text": "predicted"}, "type": "category"},
-        "yaxis": {"title": {"text": "gold"}, "type": "category", "autorange": "reversed"},
+        "xaxis": {**axis, "title": {"text": "predicted"}},
+        "yaxis": {**axis, "title": {"text": "gold"}, "autorange": "reversed"},
         "height": max(_LOW, 160 + _ROW * len(names)),
     }
     more = len(set(truth) | set(guess)) > len(names)
@@ -264,8 +265,8 @@ def _(chart: Map) -> Figure:
             trace["marker"] |= {"color": colours, "colorscale": "Viridis", "colorbar": bar}
             trace["line"]["color"] = "rgba(128,128,128,0.4)"
         data.append(trace)
-    nothing = {"showticklabels": False, "zeroline": False}
-    layout = {"xaxis": nothing, "yaxis": nothing, "showlegend": len(groups) > 1, "height": 460}
+    nothing = {"visible": False}
+    layout = {"xaxis": nothing, "yaxis": nothing, "showlegend": len(groups) > 1, "height": 420}
     return _figure(chart.title, data, layout)
 
 
