@@ -20,7 +20,7 @@ DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runn
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.30", "nbconvert>=7.16"]
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
 PICTURES = ["matplotlib"]
-REPORT = ["jinja2", "matplotlib"]
+REPORT = ["plotly>=6.0"]
 TFDS = ["tensorflow-datasets>=4.9"]
 TRANSLATION = ["sacrebleu>=2.3"]
 # Models by name: hf://..., kaggle://..., keras_hub:...
@@ -45,7 +45,7 @@ setup(
     package_data={
         "tfnlp": ["py.typed"],
         "tfnlp.books": ["*.txt"],
-        "tfnlp.runs.report": ["*.html"],
+        "tfnlp.runs.page": ["*.html"],
         "tfnlp.serving": ["page/*"],
     },
     python_requires=">=3.11",

@@ -26,5 +26,5 @@ step quiet "$BIN/python" examples/use_modules.py "$DEMO/modules" tfnlp/books/the
     --query "The robin sang in the tree."
 
 printf '\ndone in %d min %02d s\n' $((SECONDS / 60)) $((SECONDS % 60))
-printf 'training curve  %s\nattention map   %s\nSavedModels     %s\n' \
-    "$RUN/curve.png" "$DEMO/attention.png" "$DEMO/modules"
+printf 'page of the run %s\nattention map   %s\nSavedModels     %s\n' \
+    "$RUN/page.html" "$DEMO/attention.png" "$DEMO/modules"

@@ -25,4 +25,4 @@ step quiet "$BIN/python" examples/use_elmo.py "$DEMO/elmo_module" --word like \
     "It looked like a garden ." "He seemed like a boy ."
 
 printf '\ndone in %d min %02d s\n' $((SECONDS / 60)) $((SECONDS % 60))
-printf 'training curve  %s\nSavedModel      %s\n' "$RUN/curve.png" "$DEMO/elmo_module"
+printf 'page of the run %s\nSavedModel      %s\n' "$RUN/page.html" "$DEMO/elmo_module"

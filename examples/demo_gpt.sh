@@ -21,4 +21,4 @@ step "$BIN/tfnlp" export --model "$RUN" --output "$DEMO/gpt_modules" --overwrite
 step quiet "$BIN/python" examples/use_gpt.py "$DEMO/gpt_modules" "The robin"
 
 printf '\ndone in %d min %02d s\n' $((SECONDS / 60)) $((SECONDS % 60))
-printf 'training curve  %s\nSavedModels     %s\n' "$RUN/curve.png" "$DEMO/gpt_modules"
+printf 'page of the run %s\nSavedModels     %s\n' "$RUN/page.html" "$DEMO/gpt_modules"

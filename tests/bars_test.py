@@ -77,15 +77,7 @@ def test_a_training_keeps_a_bar_and_the_figures_that_fit(columns, monkeypatch):
     bar, _, beside = line.partition(" ")
     assert beside == SHOWN[columns] and 20 <= len(bar) <= 60 and bar.count("━") >= 19
     text = "\n".join(lines)
-    if columns < 60:
-        assert re.search(r"step 1500 held out: loss 3.8123\s+masked words right 0.1312\s", text)
-    else:
-        assert [line.split() for line in lines if line.startswith(" ")] == [
-            ["masked", "next"],
-            ["words", "sentences"],
-            ["held", "out", "loss", "right", "right", "perplexity"],
-            ["1500", "3.8123", "0.1312", "0.7500", "45.2"],
-        ]
+    assert re.search(r"step 1500 held out: loss 3.8123\s+masked words right 0.1312\s", text)
 
 
 def test_a_file_gets_whole_lines(monkeypatch):

@@ -22,15 +22,12 @@ def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):
     from tfnlp.families import FAMILIES
     from tfnlp.runs.task_run import TaskRun
 
-    for name in ("sacrebleu.metrics", "jinja2", "tensorflow_datasets"):
+    for name in ("sacrebleu.metrics", "plotly.offline", "tensorflow_datasets"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match="^BLEU needs sacrebleu"):
         FAMILIES["seq2seq"].evaluate(None, None)
     run = object.__new__(TaskRun)  # nothing of it is read before
-    with pytest.raises(ImportError, match="^`report` needs jinja2"):
-        run.evaluate([("good", "a")], report=str(tmp_path / "page"))
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match="^`report` needs matplotlib"):
+    with pytest.raises(ImportError, match="^page.html needs plotly"):
         run.evaluate([("good", "a")], report=str(tmp_path / "page"))
     with pytest.raises(ImportError, match=r"^tfds:imdb_reviews needs tensorflow-datasets"):
         open_tfds("tfds:imdb_reviews")
@@ -38,8 +35,8 @@ def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):
 
 def test_without_matplotlib_a_picture_is_left_out_and_said_once(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert not can_draw("curve.png") and not can_draw("curve.png")
-    said = "curve.png is not drawn: pip install matplotlib (the extra `pictures`)\n"
+    assert not can_draw("search.png") and not can_draw("search.png")
+    said = "search.png is not drawn: pip install matplotlib (the extra `pictures`)\n"
     assert capsys.readouterr().err == said
 
 

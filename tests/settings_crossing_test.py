@@ -7,6 +7,7 @@ import inspect
 import io
 import itertools
 import json
+import sys
 import typing
 
 import numpy as np
@@ -354,10 +355,9 @@ SAMPLE = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Toy runs without pictures, step by step: two steps take less time than their graph."""
+    """Toy runs without pages, step by step: two steps take less time than their graph."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("pretraining", "finetuning", "sentence_training"):
-            patch.setattr(f"tfnlp.runs.{module}.can_draw", lambda name: False)
+        patch.setitem(sys.modules, "plotly.offline", None)
         tf.config.run_functions_eagerly(True)
         yield Runs(tmp_path_factory.mktemp("runs"))
         tf.config.run_functions_eagerly(False)

@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -156,6 +157,12 @@ def start_python(
         cwd=ROOT,
         env={**os.environ, **(env or {})},
     )
+
+
+def shown_on(page: pathlib.Path) -> dict[str, Any]:
+    """Return what a run's page shows, the data within it."""
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text())
+    return json.loads(data[1])
 
 
 def kill_at_checkpoint(process: subprocess.Popen, run: pathlib.Path) -> None:

@@ -47,17 +47,21 @@ class Card:
     measured_on: str = ""
     pipeline: str | None = None
 
-    def text(self, name: str, call: str = "", front: str = "") -> str:
-        """Return the card in Markdown: after `front` that of a model, with how to call it."""
-        facts = {
+    def facts(self) -> dict[str, str]:
+        """Return what a reader looks for first, by name."""
+        return {
             "base model": self.base or "none: pretrained from new weights",
             "licence": f"{self.licence} (the base model's)" if self.licence else _UNKNOWN,
             "data": "; ".join(self.data) or _UNKNOWN,
             "measures": self._measures() or _UNKNOWN,
             "written by": f"tfnlp {__version__}",
         }
+
+    def text(self, name: str, call: str = "", front: str = "") -> str:
+        """Return the card in Markdown: after `front` that of a model, with how to call it."""
+        facts = self.facts().items()
         parts = [f"# {_line(name)}", _line(self.summary)]
-        parts.append("\n".join(f"- **{key}:** {_line(value)}" for key, value in facts.items()))
+        parts.append("\n".join(f"- **{key}:** {_line(value)}" for key, value in facts))
         if call:
             parts += ["## How to call it", call]
         parts += _table("Recipe", "setting", self.recipe)
@@ -257,19 +261,24 @@ def data_lines(corpus: Any) -> tuple[str, ...]:
 
 def card_of(loaded: Any) -> Card:
     """Return the card of a pretrained model: of a run what it recorded, of others what is known."""
-    title, run = loaded.family.title, loaded.run
-    if run is None:
+    title = loaded.family.title
+    if loaded.run is None:
         base, licence = base_of(loaded)
         return Card(f"The weights of {title}, from {base}.", base, licence)
+    return card_of_run(title, loaded.run, loaded.history)
+
+
+def card_of_run(title: str, run: Mapping[str, Any], history: Any = None) -> Card:
+    """Return the card of a pretraining run of a family, from its `config.json` and `History`."""
     training = dict(run.get("training") or {})
     begun = training.get("from")
     base = "" if begun is None else shown_name(str(begun))
-    rows = [] if loaded.history is None else loaded.history.validation
+    rows = [] if history is None else history.validation
     measures, on = {}, ""
     names = [name for row in rows[-1:] for name in row if name != "step"]
     if names:
         monitor = "loss" if "loss" in names else names[0]
-        best = loaded.history.best_step(monitor)
+        best = history.best_step(monitor)
         row = next(row for row in rows if row["step"] == best)
         measures = {k: v for k, v in row.items() if k != "step" and isinstance(v, float | int)}
         on = f"held-out text, step {best}"

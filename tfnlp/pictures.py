@@ -1,9 +1,9 @@
-"""Training curves, attention maps, BLEU by length and searches, as PNG files."""
+"""Attention maps, BLEU by length and searches, as PNG files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -12,54 +12,6 @@ from tfnlp.files import written_whole
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from tfnlp.training import History
-
-
-def plot_history(
-    history: History,
-    path: str | os.PathLike[str],
-    names: Sequence[str] | None = None,
-    report: Callable[[dict], dict] | None = None,
-) -> None:
-    """Draw values against the step, in training and held out.
-
-    Without `names` they are the loss and all accuracies. `report` is the task's function that
-    derives values from means.
-    """
-    train = [report(row) if report else row for row in history.train]
-    if names is None:
-        names = ["loss", *sorted(n for n in train[0] if n.endswith("accuracy"))] if train else []
-    figure, axes = subplots(1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
-        draw_curves(axis, train, history.validation, name)
-        if name == "perplexity":
-            axis.set_yscale("log")
-    write_figure(figure, path)
-
-
-def draw_curves(
-    axis: Any, train: Sequence[Mapping[str, Any]], held_out: Sequence[Mapping[str, Any]], name: str
-) -> list[tuple[int, float]]:
-    """Draw a value against the step, in training and held out in two colours, with a legend.
-
-    A measure that training has of its batches under a longer name, such as `class_accuracy` for
-    `accuracy`, is drawn beside the held-out one. Returns the held-out points.
-    """
-    names = [n for n in (train[0] if train else ()) if n.endswith(f"_{name}")]
-    learnt = names[0] if len(names) == 1 and not any(name in row for row in train) else name
-    style = {"training": {"linewidth": 1, "color": "C0"},
-             "held out": {"marker": "o", "markersize": 3, "color": "C1"}}  # fmt: skip
-    for label, rows, key in (("training", train, learnt), ("held out", held_out, name)):
-        points = [(row["step"], row[key]) for row in rows if key in row]
-        if points:
-            axis.plot(*zip(*points, strict=True), label=label, **style[label])
-    axis.set_title(name.replace("_", " "))
-    axis.set_xlabel("updates")
-    axis.grid(alpha=0.3)
-    if axis.lines:
-        axis.legend()
-    return points
 
 
 def plot_attention(

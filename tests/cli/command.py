@@ -11,7 +11,7 @@ from tfnlp import books
 from tfnlp.cli import command as cli
 
 # The files of a run.
-RUN = ["checkpoints", "config.json", "curve.png", "logs", "vocab.txt"]
+RUN = ["checkpoints", "config.json", "logs", "page.html", "vocab.txt"]
 
 
 def tfnlp(*arguments: Any) -> int:

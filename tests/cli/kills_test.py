@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from tests.cli.command import checkpoint, tfnlp
-from tests.support import kill_at_checkpoint, start_python
+from tests.support import kill_at_checkpoint, shown_on, start_python
 from tfnlp.training import Trainer
 
 
 def assert_same(one, other):
+    assert shown_on(one / "page.html") == shown_on(other / "page.html")
     one, other = checkpoint(one), checkpoint(other)
     assert one.keys() == other.keys()
     for name, value in one.items():

@@ -163,8 +163,8 @@ def assert_evaluated_and_predicted(name, run, files, kept, folder, capsys):
     assert found.keys() == results["metrics"].keys()
     for measure, value in found.items():
         np.testing.assert_allclose(value, results["metrics"][measure], atol=1e-4, err_msg=measure)
-    page = (folder / "report" / "index.html").read_text(encoding="utf-8")
-    assert "<html" in page and results["metric"] in page
+    page = (folder / "report" / "page.html").read_text(encoding="utf-8")
+    assert "<html" in page and f"{results['metrics'][results['metric']]:.2f}" in page
 
     output = folder / "predictions.jsonl"
     predict = ["predict", "task", "--model", run, "--input", dev, "--output", output]

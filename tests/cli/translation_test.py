@@ -26,7 +26,7 @@ def lines(path):
 @pytest.mark.parametrize("kind", TRANSLATORS)
 def test_translates_and_is_measured(kind, made, tmp_path, capsys):
     toy = made(kind)
-    names = ["checkpoints", "config.json", "curve.png", "logs", "vocab"]
+    names = ["checkpoints", "config.json", "logs", "page.html", "vocab"]
     assert sorted(os.listdir(toy.run)) == names
     source, target = side(toy.valid, "source"), side(toy.valid, "target")
     command = ["evaluate", "--model", toy.run, "--source", source]

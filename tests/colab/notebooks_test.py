@@ -77,7 +77,7 @@ def test_finetune_glue_tpu(tmp_path):
         KERAS_BACKEND="jax",
     )
     assert "CPU, jax." in text(notebook, "devices") and are_drawn(notebook, "curve")
-    assert "positive" in (tmp_path / "glue/report/index.html").read_text(encoding="utf-8")
+    assert "positive" in (tmp_path / "glue/sst2/page.html").read_text(encoding="utf-8")
     # The module, in plain TensorFlow, has the accuracy that was printed.
     rows = list(sets.sst2(40, seed=1))
     labels = np.array([("negative", "positive")[row["label"]] for row in rows])

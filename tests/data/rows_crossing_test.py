@@ -172,7 +172,6 @@ OF_TEXTS = {
 OF_ROWS = {
     "read": lambda at, rows: Classify.read(rows).examples,
     "evaluate": lambda at, rows: at.task.evaluate(rows),
-    "report": lambda at, rows: open(at.task.report(at.folder / "page", rows)).read(),
     "train": lambda at, rows: at.finetune(train=rows),
     "dev": lambda at, rows: at.finetune(dev=rows),
 }
@@ -185,7 +184,7 @@ def pairs(entries, containers):
         for number, container in enumerate(containers):
             mark = ()
             if entry not in ("texts_of", "documents_of", "read"):
-                seconds = entry in ("pretrain", "fill", "unlabelled", "report", "train", "dev")
+                seconds = entry in ("pretrain", "fill", "unlabelled", "train", "dev")
                 mark = pytest.mark.long if seconds and number % 8 else pytest.mark.slow
             yield pytest.param(entry, container, marks=mark, id=f"{entry}-{container}")
 

@@ -114,8 +114,9 @@ def test_fine_tuned_model(task, tmp_path):
     found = task.predict(["a good book", "a bad one"])
     assert [set(p) for p in found] == [{"label", "probabilities"}] * 2
     assert sum(found[0]["probabilities"].values()) == pytest.approx(1, abs=1e-6)
-    page = task.report(tmp_path / "page")
-    assert "accuracy" in open(page, encoding="utf-8").read()
+    assert task.evaluate(task.dev, report=tmp_path / "page") == pytest.approx(metrics)
+    pages = (tmp_path / "page/page.html", pathlib.Path(task.folder, "page.html"))
+    assert ["accuracy" in page.read_text(encoding="utf-8") for page in pages] == [True, True]
     module = tfnlp.load(task.export(tmp_path / "module")["module"])
     labels = module(text=["a good book", "a bad one"])["label"].numpy()
     assert [label.decode() for label in labels] == [p["label"] for p in found]

@@ -9,6 +9,7 @@ import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
+from tests.support import shown_on
 from tfnlp.data import TaskExample
 from tfnlp.tasks.embed import lesson_of
 
@@ -67,9 +68,11 @@ def test_pairs_come_nearer_and_the_run_is_a_model(run, bert, tmp_path, capsys):
     assert found == pytest.approx(run.results["metrics"])
     before = bert.evaluate(pairs=pairs(24, 9))
     assert before["mrr"] == pytest.approx(run.results["before"]["mrr"])
-    for name in ("space.png", "curve.png"):
-        picture = tmp_path / run.results["folder"] / name
-        assert picture.read_bytes().startswith(b"\x89PNG")
+    page = shown_on(tmp_path / run.results["folder"] / "page.html")
+    values = [f"{run.results[when]['mrr']:.4f}" for when in ("metrics", "before")]
+    assert ["MRR", *values] in page["measures"][0]["rows"]
+    titles = ["24 pairs, before", "24 pairs, after", "Cosines, before", "Cosines, after"]
+    assert [chart["title"] for chart in page["charts"]] == titles
 
     assert command("pretrain", "bert", "--input", file, "--from", run.path,
                    "--output", tmp_path / "no") == 1  # fmt: skip

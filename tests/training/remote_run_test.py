@@ -14,11 +14,11 @@ def test_run_there_resumes_and_is_read(made, capsys):
     text = toy.valid
     assert tfnlp(*toy.command(run)) == 0
     names = {name.rstrip("/") for name in tf.io.gfile.listdir(run)}
-    assert {"checkpoints", "config.json", "curve.png", "vocab.txt"} <= names
+    assert {"checkpoints", "config.json", "page.html", "vocab.txt"} <= names
     with tf.io.gfile.GFile(f"{run}/config.json") as file:
         assert json.loads(file.read())["model"] == "bert"
-    with tf.io.gfile.GFile(f"{run}/curve.png", "rb") as file:
-        assert file.read(4) == b"\x89PNG"
+    with tf.io.gfile.GFile(f"{run}/page.html") as file:
+        assert file.read().rstrip().endswith("</html>")
     steps = [n for n in tf.io.gfile.listdir(f"{run}/checkpoints") if n.startswith("step")]
     assert tfnlp(*toy.command(run)) == 0  # nothing left to do
     assert [n for n in tf.io.gfile.listdir(f"{run}/checkpoints") if n[:4] == "step"] == steps

@@ -11,7 +11,7 @@ from tfnlp.runs.task_folder import delete_task
 from tfnlp.training.loop import StopSignal
 from tfnlp.training.run import delete_run, write_config
 
-RUN = ["config.json", "curve.png", "vocab.txt", "logs/events", "checkpoints/best-0000000001/x"]
+RUN = ["config.json", "page.html", "vocab.txt", "logs/events", "checkpoints/best-0000000001/x"]
 PRETRAINING = [*RUN, "counts.txt", "vocab/merges.txt"]
 TASK = [*RUN, "runs.json", "results.json", "dev_predictions.jsonl", "words.txt"]
 TASK += ["backbone.weights.h5", "backbone/saved_model.pb"]

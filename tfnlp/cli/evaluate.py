@@ -54,4 +54,4 @@ def _evaluate_task(options: argparse.Namespace, given: dict[str, Any]) -> None:
     else:
         print("\n".join(f"{name:28s}{value:.4f}" for name, value in metrics.items()))
     if settings.report is not None:
-        print(f"report: {settings.report}/index.html")
+        print(f"page: {settings.report}/page.html")

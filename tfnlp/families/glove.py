@@ -47,7 +47,6 @@ class _Cooccurrences(Preparation):
 
     vocabulary = FREQUENT_WORDS
     text = {}
-    perplexity = False
 
     def __init__(self, settings: GloVeSettings) -> None:
         self.tokens, train, valid = read_corpora(settings)

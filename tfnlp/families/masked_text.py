@@ -77,8 +77,6 @@ def masked_examples(family: Encoder, settings: Any) -> ExampleRecipe:
 class MaskedText(Preparation):
     """Masked batches of a text or of prepared examples, and the losses of the heads."""
 
-    perplexity = False
-
     def __init__(
         self, family: Encoder, settings: EncoderSettings, before: Pretrained | None
     ) -> None:

@@ -42,7 +42,6 @@ class Preparation(abc.ABC):
         first: Whether the model is measured before it is trained: it was trained before.
         files: Names of more files of the run to their lines.
         loss_scale: See `tfnlp.training.Trainer`.
-        perplexity: Whether the curve shows it.
     """
 
     batches: Any
@@ -59,7 +58,6 @@ class Preparation(abc.ABC):
     first: bool = False
     files: dict[str, Iterable[Any]] = {}
     loss_scale: float = 1.0
-    perplexity: bool = True
 
     @abc.abstractmethod
     def objective(self, model: Any) -> Any:

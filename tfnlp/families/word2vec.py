@@ -68,7 +68,6 @@ class _Blocks(Preparation):
     """Blocks of text, and the loss of their words."""
 
     vocabulary = FREQUENT_WORDS
-    perplexity = False
 
     def __init__(self, settings: Word2VecSettings) -> None:
         self.settings = settings

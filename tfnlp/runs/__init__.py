@@ -2,7 +2,7 @@
 
     RUN/config.json   what decides the numbers of the run; the same settings resume it
     RUN/checkpoints   see `tfnlp.training.checkpoints`
-    RUN/curve.png     the training curve
+    RUN/page.html     curves, measures and settings, for a browser
 
 The modules import TensorFlow inside their functions, so that `import tfnlp` stays quick.
 """

@@ -12,13 +12,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfnlp.cards import shown_name
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
 from tfnlp.families.sizes import width
 from tfnlp.files import write_lines
 from tfnlp.locks import locked
-from tfnlp.pictures import can_draw, plot_history
 from tfnlp.runs import task_folder
 from tfnlp.runs.backbone import keep_backbone, load_backbone
 from tfnlp.runs.checking import say_read
@@ -49,10 +49,11 @@ from tfnlp.runs.finetune_recipe import (
 )
 from tfnlp.runs.finetune_record import begin, ended_before, print_results, run_config, write_results
 from tfnlp.runs.hyperparameters import search
+from tfnlp.runs.page.page import EXAMPLES, RunPage, of_rows
 from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
-from tfnlp.runs.task_card import facts_of
+from tfnlp.runs.task_card import card_of_task, facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
 from tfnlp.tasks import Embed, Fill, HeadTask, Task
@@ -218,21 +219,33 @@ class Finetuning:
             flush=True,
         )
         advice = remedies(self.config, self.backbone, features, settings, steps)
+        monitor = measured_by(self.task, self.dev, self.metric)
+        page = RunPage(folder, f"{shown_name(folder)}: {self.task.name}", trainer, monitor)
+        given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
+        results = {"steps": steps, "cut": self._cut, **facts_of(self.backbone, *given)}
+        card = card_of_task(self.task, config, results, folder)
         history = trainer.fit(
             batches,
             steps,
             validation=lambda: self._measured(model, dev, dev_batches, advice),
-            monitor=measured_by(self.task, self.dev, self.metric),
+            monitor=monitor,
+            callbacks=[page.callback(card)],
             evaluate_every=max(1, math.ceil(epoch / self.config.evaluations)),
             patience=self.config.patience,
         )
         trainer.restore(best=True)
         if (self.config.dtype_policy() or self.adaptation) and features is None:
             model = self._ordinary(model, config, words)
-        if can_draw("curve.png"):
-            picture = os.path.join(folder, "curve.png")
-            plot_history(history, picture, ["loss", self.metric], learnt.report)
-        results = self._finish(folder, model, dev, steps, advice)  # the run has ended
+        predictions = self._measure(model, dev, results, advice)
+        task, rows = model.task, map(model.task.row, self.dev, predictions)
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
+        rows = list(map(task.report_row, self.dev, predictions))
+        vectors = model.vectors(self.dev[:EXAMPLES]) if page.writes else None
+        guesses = task.baselines(task.golds(self.dev))
+        sections = of_rows(task, rows, results["metrics"], guesses, self.metric, vectors)
+        page.write(card_of_task(task, config, results, folder), **sections)
+        write_results(folder, results)  # the run has ended
         forget(folder)
         print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
@@ -309,15 +322,13 @@ class Finetuning:
         found = sorted((w for w, n in counts.items() if n > 1), key=lambda w: (-counts[w], w))
         return [word for word in found if word.strip() == word and word]
 
-    def _finish(self, folder: str, model: Any, dev: Any, steps: int, advice: str) -> dict[str, Any]:
-        """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
+    def _measure(self, model: Any, dev: Any, results: dict[str, Any], advice: str) -> list[dict]:
+        """Add the measures of the best checkpoint to `results`, as `tfnlp evaluate`; predict."""
         predictions = model.predict(self.dev, prepared=dev)
         metrics = self.task.measures(self.dev, predictions)
-        results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
+        results.update(metrics=metrics, metric=self.metric)
         found = self.task.baselines(self.task.golds(self.dev))
         results["baseline"] = {name: dataclasses.asdict(b) for name, b in found.items()}
-        given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
-        results.update(facts_of(self.backbone, *given))
         model.task, kept = self.task.settled(self.dev, predictions, metrics)
         if kept:
             predictions = model.predict(self.dev, prepared=dev)
@@ -325,11 +336,7 @@ class Finetuning:
         plateau = model.task.plateau(self.dev, predictions, results["metrics"], self.metric)
         if plateau:
             results["plateau"] = f"{plateau}; {advice}"
-        rows = map(model.task.row, self.dev, predictions)
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-        write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
-        write_results(folder, results)
-        return results
+        return predictions
 
 
 def _training_batches(

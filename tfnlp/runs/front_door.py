@@ -146,7 +146,7 @@ def finetune(
             `epochs`, `learning_rate`, `features`, `seeds`, `folds`, `search`.
 
     Returns:
-        a `TaskRun` with `results`, `predict`, `evaluate`, `report` and `export`; of "embed" and
+        a `TaskRun` with `results`, `predict`, `evaluate` and `export`; of "embed" and
         "fill" a `Pretrained`, also with `results`.
 
     Raises:

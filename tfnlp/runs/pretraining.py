@@ -7,15 +7,16 @@ import keras
 import tensorflow as tf
 
 from tfnlp import __version__, training
+from tfnlp.cards import card_of_run, shown_name
 from tfnlp.checkpoints import Pretrained
 from tfnlp.families.family import Family, Loader
 from tfnlp.families.preparation import Preparation, readable, with_examples
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.files import local_copy, write_lines, written_whole
-from tfnlp.pictures import can_draw, plot_history
 from tfnlp.published import at_revision, is_published
 from tfnlp.runs.devices import alone, check_batch, check_rows, check_weights, devices
 from tfnlp.runs.engine import use_engine
+from tfnlp.runs.page.page import RunPage, measures
 from tfnlp.training import workers_of
 from tfnlp.training.optimizers import optimizer_settings
 from tfnlp.training.run import (
@@ -32,7 +33,7 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
     """Train a model of a family, or finish the training of an earlier start.
 
     Returns:
-        the held-out measures, with "curve" and "output", paths.
+        the held-out measures, with "output", a path.
     """
     use_engine(config.engine, config.strategy, config.tpu)
 
@@ -70,15 +71,18 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     trainer = make_trainer(config, task, strategy, loss_scale=prepared.loss_scale)
     if prepared.first and not trainer.restore():
         print(_line(prepared, "before", prepared.measure(trainer)), flush=True)
-    curve = fit(config, trainer, prepared)
+    page = RunPage(config.output, f"{shown_name(config.output)}: {family.short_title}", trainer)
+    fit(config, trainer, prepared, page.callback(card_of_run(family.title, settings)))
     trainer.restore(best=True)
     results = prepared.measure(trainer)
-    print(_line(prepared, f"after {trainer.step} updates", results), flush=True)
+    line = _line(prepared, f"after {trainer.step} updates", results)
+    print(line, flush=True)
     results = prepared.finish(trainer, config, results)
-    if curve is not None:
-        print(f"training curve: {curve}")
+    card = card_of_run(family.title, settings, trainer.history)
+    card = dataclasses.replace(card, summary=f"{card.summary} {line[0].upper()}{line[1:]}.")
+    page.write(card, measures=[measures(results)])
     print(f"run: {config.output}", flush=True)
-    return {**results, "steps": steps, "curve": curve, "output": config.output}
+    return {**results, "steps": steps, "output": config.output}
 
 
 def _line(prepared: Preparation, when: str, results: dict[str, float]) -> str:
@@ -189,8 +193,8 @@ def _optimizer(config: Any) -> Any:
     return training.optimizer(config.optimizer, config.weight_decay)
 
 
-def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
-    """Train, and draw the curve of losses or perplexities; return its path, if there is one."""
+def fit(config: Any, trainer: Any, prepared: Preparation, *callbacks: Any) -> None:
+    """Train."""
     trainer.fit(
         prepared.batches,
         config.steps,
@@ -199,11 +203,5 @@ def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
         checkpoint_every=config.checkpoint_every,
         patience=config.patience,
         profile=config.profile,
+        callbacks=callbacks,
     )
-    picture = f"{config.output.rstrip('/')}/curve.png"
-    if not can_draw("curve.png"):
-        return None
-    if trainer.workers.chief:
-        shown = (["perplexity"], trainer.objective.report) if prepared.perplexity else ()
-        plot_history(trainer.history, picture, *shown)
-    return picture

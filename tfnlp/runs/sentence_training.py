@@ -4,16 +4,14 @@ RUN/config.json          the encoder's arguments, the pooling, training settings
 RUN/vocab.txt, RUN/vocab the vocabulary
 RUN/checkpoints          the weights
 RUN/results.json         measures on the dev set, before the training and after it
-RUN/curve.png            losses and the measure
-RUN/space.png            the dev set's vectors, before and after
+RUN/page.html            curves, measures, and the dev set's vectors, before and after
 """
 
 import dataclasses
 import math
-import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -21,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp import __version__, tasks
+from tfnlp.cards import card_of_run, shown_name
 from tfnlp.checkpoints.sentence_transformers import sentence_layers
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
@@ -33,8 +32,6 @@ from tfnlp.families.sentences import (
 )
 from tfnlp.families.sizes import width
 from tfnlp.families.vocabularies import MARKS, PIECES
-from tfnlp.pictures import can_draw, matplotlib_module, plot_history, subplots, write_figure
-from tfnlp.runs import task_folder
 from tfnlp.runs.backbone import load_backbone
 from tfnlp.runs.checking import say_read
 from tfnlp.runs.devices import check_batch, check_batch_memory, shown_weights
@@ -54,6 +51,8 @@ from tfnlp.runs.finetune_record import (
     training_sections,
     write_results,
 )
+from tfnlp.runs.page.charts import plane
+from tfnlp.runs.page.page import RunPage, measures, shown
 from tfnlp.settings.embed import EmbedTaskSettings
 from tfnlp.tasks.embed import (
     Embed,
@@ -64,8 +63,9 @@ from tfnlp.tasks.embed import (
     score_sentences,
     unit_rows,
 )
+from tfnlp.tasks.report import Chart, Histogram, Map, Scatter
 from tfnlp.training import is_compiled
-from tfnlp.training.run import record_files, write_config
+from tfnlp.training.run import read_config, record_files, write_config
 
 _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 
@@ -186,11 +186,14 @@ class SentenceTrainingRuns:
                 say("dev", f"{plateau}; {advice}")
             return found
 
+        title, run = self.backbone.family.title, read_config(folder)
+        page = RunPage(folder, f"{shown_name(folder)}: sentence vectors", trainer, self.metric)
         history = trainer.fit(
             batches,
             steps,
             validation=measured,
             monitor=self.metric,
+            callbacks=[page.callback(card_of_run(title, run))],
             evaluate_every=min(steps, max(1, math.ceil(epoch / config.evaluations))),
             patience=config.patience,
         )
@@ -201,12 +204,15 @@ class SentenceTrainingRuns:
             encoder.set_weights(trained.encoder.get_weights())
             self.adaptation.finish(encoder)
             trained = self._pretrained(encoder, arguments, trained.sentence_layers)
-        if can_draw("curve.png"):
-            plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
-        results = self._finish(folder, trained, before, steps, advice)
+        results, vectors = self._results(trained, before, steps, advice)
+        old = {name: shown(value) for name, value in before.items()}
+        page.write(
+            card_of_run(title, run, history),
+            measures=[measures(results["metrics"], old, "before the training", self.metric)],
+            charts=[*space_charts(self.dev, {"before": self._before, "after": vectors})],
+        )
+        write_results(folder, results)  # the run has ended
         print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
-        if can_draw(task_folder.PICTURE):
-            print(f"picture of the dev set: {os.path.join(folder, task_folder.PICTURE)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
 
@@ -309,10 +315,10 @@ class SentenceTrainingRuns:
             return ""
         return f"{self.metric} {value:.4f} is not better than {old:.4f}, that before the training"
 
-    def _finish(
-        self, folder: str, trained: Any, before: dict[str, float], steps: int, advice: str
-    ) -> dict[str, Any]:
-        """Measure the best checkpoint as `tfnlp evaluate` does; write results and a picture."""
+    def _results(
+        self, trained: Any, before: dict[str, float], steps: int, advice: str
+    ) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
+        """Measure the best checkpoint as `tfnlp evaluate` does; return results and vectors."""
         vectors = self._vectors(trained)
         results = {
             "metrics": self._scores(vectors),
@@ -323,71 +329,41 @@ class SentenceTrainingRuns:
         plateau = self._plateau(before, results["metrics"])
         if plateau:
             results["plateau"] = f"{plateau}; {advice}"
-        spaces = {"before": self._before, "after": vectors}
-        if can_draw(task_folder.PICTURE):
-            plot_space(self.dev, spaces, os.path.join(folder, task_folder.PICTURE))
-        write_results(folder, results)
-        return results
+        return results, vectors
 
 
-_PAIRS = 200  # that are drawn as lines
+_PAIRS = 200  # that are drawn
 
 
-def plot_space(
-    examples: Sequence[Any], spaces: Mapping[str, Mapping[str, np.ndarray]], path: str | os.PathLike
-) -> None:
-    """Draw pairs of texts in the plane of the two largest principal components, and their cosines.
+def space_charts(
+    examples: Sequence[Any], spaces: Mapping[str, Mapping[str, np.ndarray]]
+) -> Iterator[Chart]:
+    """Yield maps of pairs of texts, in the plane of the two principal axes, and their cosines.
 
     `spaces` have for each title the vector of each text.
     """
-    figure, axes = subplots(2, len(spaces), figsize=(5 * len(spaces), 8), squeeze=False)
-    for (title, vectors), axis, below in zip(spaces.items(), *axes, strict=True):
-        pairs = examples[:: -(-len(examples) // _PAIRS)]
-        points = unit_rows([vectors[t] for example in pairs for t in example.segments[:2]])
-        places = _plane(points).reshape(-1, 2, 2)  # pair, text, coordinate
-        colours = _colours([example.label for example in pairs])
-        for (a, b), colour in zip(places, colours, strict=True):
-            axis.plot([a[0], b[0]], [a[1], b[1]], "o-", color=colour, markersize=2, linewidth=0.7)
-        axis.set_title(f"{title}: {len(pairs)} pairs")
-        axis.set_xticks([])
-        axis.set_yticks([])
-        _draw_cosines(below, examples, vectors)
-    write_figure(figure, path)
+    for title, vectors in spaces.items():
+        some = examples[:: -(-len(examples) // _PAIRS)]
+        texts = [text for example in some for text in example.segments[:2]]
+        places = plane(unit_rows([vectors[text] for text in texts]))
+        labels = [example.label for example in some]
+        yield Map(f"{len(some)} pairs, {title}", places, texts, labels, pairs=True)
+    for title, vectors in spaces.items():
+        yield _cosines(f"Cosines, {title}", examples, vectors)
 
 
-def _plane(points: np.ndarray) -> np.ndarray:
-    """Return the coordinates of points `[N, D]` on their two principal axes, `[N, 2]`."""
-    centred = points - points.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    return centred @ axes[:2].T
-
-
-def _draw_cosines(axis: Any, examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) -> None:
-    """Draw the cosines of pairs; of pairs alone beside those with texts of other pairs."""
+def _cosines(
+    title: str, examples: Sequence[Any], vectors: Mapping[str, np.ndarray]
+) -> Histogram | Scatter:
+    """Return the cosines of pairs; of pairs alone beside those with texts of other pairs."""
     u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
     cosines, others = (np.sum(u * x, 1) for x in (v, np.roll(v, len(v) // 2, axis=0)))
     labels = [example.label for example in examples]
     if isinstance(labels[0], int | float):
-        axis.scatter(labels, cosines, s=4, alpha=0.4)
-        axis.set_xlabel("rating")
-        axis.set_ylabel("cosine")
-    else:
-        groups = {"pairs": cosines, "other texts": others}
-        if labels[0] is not None:
-            names = np.array(labels)
-            groups = {name: cosines[names == name] for name in sorted(set(labels))}
-        axis.hist(list(groups.values()), bins=30, label=list(groups), histtype="step", density=True)
-        axis.set_xlabel("cosine")
-        axis.legend()
-    axis.grid(alpha=0.3)
-
-
-def _colours(labels: list) -> list[Any]:
-    if labels[0] is None:
-        return ["tab:blue"] * len(labels)
-    if isinstance(labels[0], str):
-        names = sorted(set(labels))
-        return [f"C{names.index(label)}" for label in labels]
-    low, high = min(labels), max(labels)
-    viridis = matplotlib_module().colormaps["viridis"]
-    return [viridis((label - low) / ((high - low) or 1)) for label in labels]
+        return Scatter(labels, cosines.tolist(), title, "rating", "cosine", same_scale=False)
+    groups = {"pairs": cosines, "other texts": others}
+    if labels[0] is not None:
+        names = np.array(labels)
+        groups = {name: cosines[names == name] for name in sorted(set(labels))}
+    lists = {name: values.tolist() for name, values in groups.items()}
+    return Histogram(title, "cosine", lists, overlay=True)

@@ -1,16 +1,12 @@
 """The model card of a fine-tuned model."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from tfnlp.cards import Card, base_of, licence_of, shown_name
 from tfnlp.families import FAMILIES
-
-if TYPE_CHECKING:
-    from tfnlp.runs.task_run import TaskRun
-
+from tfnlp.tasks import HeadTask
 
 _MANY = 20  # labels that are listed
 
@@ -40,13 +36,22 @@ def source_names(source: Any) -> list[str]:
     return [path if path.startswith("tfds:") else os.path.basename(path) for path in paths]
 
 
-def card_of_task(run: TaskRun) -> Card:
-    """Return the card of a fine-tuned model."""
-    task, config, results = run.task_model.task, run.config, run.results or {}
+def card_of_task(
+    task: HeadTask,
+    config: Mapping[str, Any],
+    results: Mapping[str, Any] | None,
+    folder: str,
+    path: str = "",
+) -> Card:
+    """Return the card of a fine-tuned model, of its `config.json` and `results.json`.
+
+    `folder` is where a checkpoint of somebody else is, and `path` what it was called.
+    """
+    results = results or {}
     title = FAMILIES[config["backbone"]["kind"]].title
     name, licence = shown_name(results.get("base") or ""), results.get("licence")
     if not results:  # somebody's checkpoint
-        name, licence = shown_name(run.path), licence_of(run.folder)
+        name, licence = shown_name(path or folder), licence_of(folder)
     published = config["backbone"].get("published") or {}
     name = published.get("name", name) or f"{title}, whose name is not recorded"
     labels = ", ".join(task.labels[:_MANY]) + (", ..." if len(task.labels) > _MANY else "")

@@ -8,6 +8,7 @@ RUN/backbone             a backbone that was a SavedModel
 RUN/checkpoints          the weights that were trained
 RUN/results.json         measures on the dev set
 RUN/dev_predictions.jsonl
+RUN/page.html            curves, measures, predictions
 RUN/soft_targets.npz     what a teacher says of the examples, until the run has ended
 """
 
@@ -43,7 +44,7 @@ from tfnlp.training.checkpoints import check_finite, model_variables
 from tfnlp.training.run import check_run, delete_run, is_run, read_config, restore_weights
 
 WORDS, RESULTS = "words.txt", "results.json"
-PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
+PREDICTIONS = "dev_predictions.jsonl"
 SOFT_TARGETS = "soft_targets.npz"
 OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
 # From the start of a run to its end.
@@ -187,7 +188,7 @@ def load_task(
 
 def delete_task(folder: str) -> None:
     """Delete what a run of a task leaves, what all runs leave last."""
-    own = (WEIGHTS, WORDS, RESULTS, PREDICTIONS, PICTURE, SOFT_TARGETS)
+    own = (WEIGHTS, WORDS, RESULTS, PREDICTIONS, SOFT_TARGETS)
     for name in (RUNS, *OF_SEVERAL, *own):
         if os.path.exists(os.path.join(folder, name)):
             os.remove(os.path.join(folder, name))

@@ -1,17 +1,20 @@
-"""A fine-tuned model: its measures, predictions, report and export."""
+"""A fine-tuned model: its measures, predictions and export."""
 
 import contextlib
 import copy
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
 
 import keras
 
+from tfnlp.cards import Card, shown_name
 from tfnlp.data import TaskExample
 from tfnlp.data.rows import files_of, held, is_text, rows_of
 from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
+from tfnlp.files import write_lines
 from tfnlp.formats import export
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import (
@@ -22,7 +25,7 @@ from tfnlp.runs.finetune_examples import (
     say_unmeasured,
     shown_source,
 )
-from tfnlp.runs.report.page import check_packages, write_report
+from tfnlp.runs.page.page import PAGE, Page, of_rows, plotly
 from tfnlp.runs.task_card import card_of_task
 from tfnlp.runs.task_checkpoint import refitted
 from tfnlp.settings.use import EvaluateTask, PredictTask
@@ -205,7 +208,7 @@ class TaskRun:
         Args:
             data: What `tfnlp.finetune` takes as `train`.
             settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
-                `skip_bad_rows`, and `report`, a folder to write a page of the errors to.
+                `skip_bad_rows`, and `report`, a folder for `page.html` and `predictions.jsonl`.
 
         Returns:
             the field's measures of the task, floats by name.
@@ -215,9 +218,9 @@ class TaskRun:
         return metrics
 
     def measured(self, config: Any) -> tuple[dict[str, float], list[Any], list[dict]]:
-        """Return measures, examples and predictions; write the report if one is asked for."""
+        """Return measures, examples and predictions; write the page if one is asked for."""
         if config.report is not None:
-            check_packages()
+            plotly()
         examples = self.read(config.data, config, "data")
         task = self.task_model.task
         source = shown_source(config.data)
@@ -229,58 +232,31 @@ class TaskRun:
         if plateau:
             say(source, plateau)
         if config.report is not None:
-            self._write_report(config, examples, predictions, metrics)
+            self._write_page(config, examples, predictions, metrics)
         return metrics, examples, predictions
 
-    def report(self, directory: str, data: Any = None, **settings: Any) -> str:
-        """Write a page of measures, charts and errors; return its path.
+    def _card(self) -> Card:
+        task = self.task_model.task
+        return card_of_task(task, self.config, self.results, self.folder, self.path)
 
-        Args:
-            directory: Folder of the page.
-            data: Labelled examples; None: the dev examples of the `tfnlp.finetune` that returned
-                this object.
-            settings: As of `evaluate`.
-
-        Raises:
-            ValueError: without data where the run was loaded from its folder, which does not keep
-                its examples.
-        """
-        data = self.dev if data is None else data
-        if data is None:
-            raise ValueError("`data` is missing: the labelled examples that the page is about")
-        self.evaluate(data, report=os.fspath(directory), **settings)
-        return os.path.join(os.fspath(directory), "index.html")
-
-    def _write_report(
+    def _write_page(
         self, config: Any, examples: list, predictions: list[dict], metrics: dict[str, float]
     ) -> None:
-        task, run = self.task_model.task, self.config
-        backbone, training = run["backbone"], run.get("training", {})
-        names = ("epochs", "batch_size", "learning_rate", "seed")
-        learnt = (
-            {} if "data" not in run else {"trained on": f"{run['data']['examples']:,} examples"}
+        """Write the page of other examples than those of the run, and all predictions."""
+        task = self.task_model.task
+        main = (self.results or {}).get("metric", task.main_measure)
+        source = f"{shown_source(config.data)}, {len(examples):,} examples"
+        rows = list(map(task.report_row, examples, predictions))
+        page = Page(
+            f"{shown_name(self.path)}: {task.name}, measured on {source}",
+            self._card(),
+            settings={n: x for n, x in self.config.items() if n != "files"},
+            **of_rows(task, rows, metrics, task.baselines(task.golds(examples)), main),
         )
-        if "teacher" in run:
-            learnt["teacher"] = run["teacher"]["path"]
-        summary = {
-            "model": self.path,
-            "backbone": backbone["kind"].upper() + (" (SavedModel)" if backbone["saved"] else ""),
-            "weights": self.task_model.model.count_params(),
-            "features": run["features"] or "none: fine-tuned as a whole",
-            **learnt,
-            "measured on": f"{shown_source(config.data)}: {len(examples):,} examples",
-            **{name: training[name] for name in names if name in training},
-        }
-        write_report(
-            config.report,
-            title=f"{task.name}: {self.path}",
-            task=task,
-            summary=summary,
-            metrics=metrics,
-            history=None if self.history is None else self.history.state(),
-            baselines=task.baselines(task.golds(examples)),
-            rows=[task.report_row(e, p) for e, p in zip(examples, predictions, strict=True)],
-        )
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        os.makedirs(config.report, exist_ok=True)
+        write_lines(os.path.join(config.report, "predictions.jsonl"), lines)
+        page.write(os.path.join(config.report, PAGE))
 
     @property
     def family(self) -> Any:
@@ -331,7 +307,7 @@ class TaskRun:
             ImportError: for `onnx` without tf2onnx.
         """
         given = {"overwrite": overwrite, "format": format, **settings}
-        return export(self, directory, given, card_of_task(self))
+        return export(self, directory, given, self._card())
 
     def save(
         self, directory: str, format: str = "huggingface", overwrite: bool = False

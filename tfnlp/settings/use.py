@@ -229,7 +229,9 @@ class EvaluateTask(LabelSetSettings, EvaluationSettings):
     batch_size: int = option(
         32, "examples at a time; of short ones more, of as many tokens", at_least=1
     )
-    report: str | None = option(None, "write a page of measures and errors there", metavar="DIR")
+    report: str | None = option(
+        None, "write page.html, measures and mistakes, there", metavar="DIR"
+    )
 
 
 @dataclasses.dataclass(kw_only=True)

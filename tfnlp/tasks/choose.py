@@ -181,7 +181,9 @@ class Choose(SegmentTask):
             [-self.badness(row) for row in rows if self.is_wrong(row) is bad]
             for bad in (False, True)
         )
-        return report.Sureness(right, wrong)
+        groups = {"right": right, "wrong": wrong}
+        axis = "probability of the gold choice"
+        return report.Histogram("How sure of the gold choice", axis, groups, (0.0, 1.0))
 
     def badness(self, row: report.Row) -> float:
         return -row["probabilities"][row["gold"]]

@@ -1,4 +1,4 @@
-"""What a task's report shows, as data: a chart, tables, and cells of errors."""
+"""What the page of a run shows of its task, as data: charts, tables, and cells of examples."""
 
 from __future__ import annotations
 
@@ -37,18 +37,36 @@ class Bars:
 
 @dataclasses.dataclass(frozen=True)
 class Scatter:
-    """Gold and predicted scores."""
+    """Gold and predicted scores; on the same scale the line where they are equal is drawn."""
 
     gold: Sequence[float]
     guess: Sequence[float]
+    title: str = "Predicted and gold scores"
+    across: str = "gold"
+    up: str = "predicted"
+    same_scale: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
-class Sureness:
-    """Probabilities of the gold choice, of right and of wrong predictions."""
+class Histogram:
+    """Values of groups, by name; their bars stand one on the other, or `overlay` each other."""
 
-    right: Sequence[float]
-    wrong: Sequence[float]
+    title: str
+    axis: str
+    groups: Mapping[str, Sequence[float]]
+    range: tuple[float, float] | None = None
+    overlay: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """Texts as points of a plane; a point, or a pair of them, is of a group or has a number."""
+
+    title: str
+    places: Sequence[Sequence[float]]  # [N, 2]
+    texts: Sequence[str]  # N
+    groups: Sequence[Any]  # N, of pairs N / 2: names, numbers, or None
+    pairs: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +77,7 @@ class Lengths:
     guess: Sequence[str]
 
 
-Chart = Confusion | Bars | Scatter | Sureness | Lengths
+Chart = Confusion | Bars | Scatter | Histogram | Lengths | Map
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import threading
@@ -17,6 +18,7 @@ from tfnlp.optional_tensorflow import has_tensorflow, tf
 from tfnlp.training.history import means
 from tfnlp.training.monitor import Monitor, Profile
 from tfnlp.training.progress import Progress
+from tfnlp.training.run import is_run, read_config
 
 if TYPE_CHECKING:
     from tfnlp.training.trainer import Trainer
@@ -80,6 +82,8 @@ class Loop:
         self._writer = None  # of events for TensorBoard
         if chief and directory is not None and has_tensorflow():
             self._writer = tf.summary.create_file_writer(joined(directory, "logs"))
+            if not self.first and is_run(directory):
+                self._write_settings(directory)
         self._speeds = Monitor(self._model)
         self._bar = Progress(self.first, steps, progress and chief)
 
@@ -162,6 +166,12 @@ class Loop:
             for name, value in logs.items():
                 tf.summary.scalar(f"{group}/{name}", value)
         self._writer.flush()
+
+    def _write_settings(self, directory: str) -> None:
+        """Write a run's `config.json` for TensorBoard, where it is Markdown."""
+        text = json.dumps(read_config(directory), indent=2)
+        with self._writer.as_default(step=0):
+            tf.summary.text("settings", f"```json\n{text}\n```")
 
     def _evaluate(self, step: int, logs: dict[str, float]) -> None:
         """Add a row of held-out means to the history, and save the weights if they are the best."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 
 from tfnlp.bars import ProgressBar, short
 from tfnlp.objectives.measure_names import in_words
-
-_NARROWEST = 7  # columns of a measure, whose numbers may grow
 
 
 class Progress:
@@ -16,7 +13,6 @@ class Progress:
 
     def __init__(self, first: int, total: int, enabled: bool = True) -> None:
         self.bar = ProgressBar(first=first, total=total, unit="steps", disable=not enabled)
-        self._widths: dict[str, int] = {}  # of the columns whose names have been shown
 
     def update(self, step: int, figures: Mapping[str, float]) -> None:
         """Move the bar to `step`; `figures` are floats by name, such as `loss`."""
@@ -25,21 +21,12 @@ class Progress:
         self.bar.update(step - self.bar.n)
 
     def note(self, step: int, logs: Mapping[str, float]) -> None:
-        """Print held-out values: on a screen a row of a table, in a file a line."""
+        """Print held-out values, without those of single labels."""
         values = {in_words(name): figure(x) for name, x in logs.items() if "/" not in name}
         if not values:
             return
-        columns = self.bar.columns
-        widths = _widths(values) if columns is not None else {}
-        if columns is None or 10 + sum(w + 2 for w in widths.values()) > columns:
-            texts = [f"{name} {value}" for name, value in values.items()]
-            self.bar.write(wrapped(f"step {step} held out: ", texts, columns))
-            return
-        if widths != self._widths:
-            self._widths = widths
-            self.bar.write(_header(widths))
-        cells = [f"{value:>{widths[name]}}" for name, value in values.items()]
-        self.bar.write("  ".join([f"{step:>10}", *cells]))
+        texts = [f"{name} {value}" for name, value in values.items()]
+        self.bar.write(wrapped(f"step {step} held out: ", texts, self.bar.columns))
 
     def __enter__(self) -> Progress:
         self.bar.__enter__()
@@ -54,24 +41,6 @@ def _speed(figures: Mapping[str, float]) -> str:
         if f"{name}_per_second" in figures:
             return f"{short(figures[f'{name}_per_second'])} {name}/s"
     return ""
-
-
-def _widths(names: Mapping[str, str]) -> dict[str, int]:
-    """Return the width of each column: that of the longest word of its name."""
-    return {name: max(_NARROWEST, *map(len, name.split())) for name in names}
-
-
-def _header(widths: Mapping[str, int]) -> str:
-    """Return names above their columns, each in as many lines as it needs."""
-    cells = [textwrap.wrap(name, width) for name, width in widths.items()]
-    height = max(map(len, cells))
-    cells = [[""] * (height - len(cell)) + cell for cell in cells]
-    heads = [""] * (height - 1) + ["held out"]
-    sizes = [10, *widths.values()]
-    return "\n".join(
-        "  ".join(f"{text:>{size}}" for text, size in zip(row, sizes, strict=True)).rstrip()
-        for row in zip(heads, *cells, strict=True)
-    )
 
 
 def figure(x: float) -> str:

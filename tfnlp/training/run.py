@@ -46,7 +46,7 @@ def delete_run(directory: Path) -> None:
     if is_run(directory):
         for name in ("checkpoints", "logs", "vocab"):
             remove(joined(directory, name))
-        for name in ("vocab.txt", "marks.txt", "counts.txt", "curve.png", CONFIG):
+        for name in ("vocab.txt", "marks.txt", "counts.txt", "page.html", CONFIG):
             remove(joined(directory, name))
 
 

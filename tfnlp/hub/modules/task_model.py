@@ -20,7 +20,7 @@ from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.sequences import EncodedExamples, encode_examples
 from tfnlp.tasks.task import HeadTask, Prediction
 from tfnlp.text import WordIndex
-from tfnlp.training.prediction import is_compiled, predictor
+from tfnlp.training.prediction import is_compiled, predict, predictor
 
 
 @dataclass
@@ -195,6 +195,18 @@ class TaskModel:
             (prepared,) = self.prepare([examples])
         outputs = self.outputs(batches or self.batches(prepared, batch_size))
         return self.task.predictions(outputs, prepared.encoded, examples, self.crf)
+
+    def vectors(self, examples: Sequence) -> np.ndarray | None:
+        """Return the vectors `[N, F]` that the task's last layer reads of N examples.
+
+        None of a task that has none of whole examples, and of frozen features.
+        """
+        layer = next((x for x in self.model.layers if x.name == "classifier"), None)
+        if self.features is not None or layer is None or len(layer.input.shape) != 2:
+            return None
+        (prepared,) = self.prepare([examples])
+        model = keras.Model(self.model.input, {"vector": layer.input})
+        return predict(model, self.batches(prepared, 32), ["vector"])["vector"]
 
     def outputs(self, batches: TaskBatches) -> dict[str, Any]:
         """Return the outputs of the model, see `tfnlp.training.predict`."""

@@ -1,0 +1,252 @@
+"""The page of a run: one HTML file that loads nothing, written again while the run goes on."""
+
+import base64
+import dataclasses
+import functools
+import gzip
+import html
+import importlib.resources
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import keras
+import numpy as np
+
+from tfnlp.cards import Card
+from tfnlp.extras import MissingPackage, needed, say_once
+from tfnlp.files import joined, write_text
+from tfnlp.objectives.measure_names import in_words
+from tfnlp.runs.page import charts
+from tfnlp.tasks import HeadTask
+from tfnlp.tasks.baselines import Baseline
+from tfnlp.tasks.report import Chart, Map, Table
+from tfnlp.training import History, Trainer
+from tfnlp.training.run import read_config
+
+PAGE = "page.html"
+_SECONDS = 10  # after which the page of a run that goes on is loaded again
+EXAMPLES = 500  # that a page has; their file has all
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What a page shows, from the top down.
+
+    Attributes:
+        title: Of the page.
+        card: What is known of the model.
+        measures: Tables, the measures first.
+        curves: What `charts.curves` returns.
+        charts: Of the task.
+        examples: What `examples_of` returns; None: there are none.
+        settings: The run's `config.json`.
+        live: Whether the run goes on, so that a browser loads the page again.
+    """
+
+    title: str
+    card: Card
+    measures: Sequence[Table] = ()
+    curves: Sequence[charts.Figure] = ()
+    charts: Sequence[Chart] = ()
+    examples: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    live: bool = False
+
+    def write(self, path: str) -> None:
+        """Write the page, whole or not at all.
+
+        Raises:
+            MissingPackage: Without plotly.
+        """
+        data = {
+            "title": self.title,
+            "summary": self.card.summary,
+            "live": self.live,
+            "measures": [dataclasses.asdict(table) for table in self.measures],
+            "curves": self.curves,
+            "charts": [charts.picture(chart) for chart in self.charts],
+            "examples": self.examples,
+            "facts": [(n, x) for n, x in self.card.facts().items() if n != "measures"],
+            "settings": [*_flat(self.settings)],
+        }
+        # No text of the user ends the element that the data is in.
+        text = json.dumps(_finite(data), ensure_ascii=False).replace("<", "\\u003c")
+        refresh = f'<meta http-equiv="refresh" content="{_SECONDS}">' if self.live else ""
+        parts = {"title": html.escape(self.title), "refresh": refresh, "data": text}
+        parts["plotly"] = _plotly_js()
+        template = importlib.resources.files("tfnlp.runs.page").joinpath(PAGE).read_text("utf-8")
+        write_text(path, re.sub(r"@(title|refresh|data|plotly)@", lambda m: parts[m[1]], template))
+
+
+class RunPage:
+    """The page in a run's folder, of what the run stores; nothing where plotly is missing.
+
+    Args:
+        folder: of the run.
+        title: of the page.
+        trainer: whose history is shown.
+        main: the measure that chooses the checkpoint.
+
+    Attributes:
+        writes: whether a page is written.
+    """
+
+    def __init__(self, folder: str, title: str, trainer: Trainer, main: str = "loss") -> None:
+        self.path, self._folder, self._title = joined(folder, PAGE), folder, title
+        self._trainer, self._main = trainer, main
+        try:
+            plotly()
+            self.writes = trainer.workers.chief
+        except MissingPackage as error:
+            say_once(str(error))
+            self.writes = False
+
+    def write(self, card: Card, live: bool = False, **sections: Any) -> None:
+        """Write the page: sections are those of `Page` that the history does not have."""
+        if not self.writes:
+            return
+        trainer = self._trainer
+        settings = {n: x for n, x in read_config(self._folder).items() if n != "files"}
+        curves = charts.curves(trainer.history, self._main, trainer.objective.report)
+        sections = {"measures": [held_out(trainer.history, self._main)], **sections}
+        Page(self._title, card, curves=curves, settings=settings, live=live, **sections).write(
+            self.path
+        )
+
+    def callback(self, card: Card) -> keras.callbacks.Callback:
+        """Return a callback of `Trainer.fit`, which writes the page after each evaluation."""
+
+        def write(*_: Any) -> None:
+            self.write(card, live=True)
+
+        if self.writes:
+            print(f"page: {self.path}", flush=True)
+        return keras.callbacks.LambdaCallback(on_train_begin=write, on_epoch_end=write)
+
+
+def held_out(history: History, main: str = "loss") -> Table:
+    """Return the held-out values of a history: those of the best evaluation, and the last ones."""
+    rows = history.validation
+    step = history.best_step(main)
+    best = next((row for row in rows if row["step"] == step), {})
+    last = rows[-1] if rows else {}
+    names = [name for name in last if name != "step" and "/" not in name]
+    cells = [[in_words(name), shown(best.get(name)), shown(last[name])] for name in names]
+    head = ["measure", f"best, after {step} updates", f"last, after {last.get('step')}"]
+    return Table("Held out", head, cells)
+
+
+def measures(
+    metrics: Mapping[str, float],
+    beside: Mapping[str, str] | None = None,
+    name: str = "",
+    main: str = "",
+) -> Table:
+    """Return a table of measures, `main` first; those of single labels are left out.
+
+    `beside` is what stands beside them, in a column that is called `name`.
+    """
+    names = [n for n in metrics if "/" not in n and n != "step"]
+    names.sort(key=lambda n: n != main)
+    cells = [[in_words(n), shown(metrics[n]), (beside or {}).get(n, "")] for n in names]
+    return Table("Measures", ["measure", "value", name], cells)
+
+
+def examples_of(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return rows of `Task.report_row` as a page has them: mistakes first, the worst of them first.
+
+    Of many the page has the first ones.
+    """
+    wrong = [task.is_wrong(row) for row in rows]
+    order = sorted(range(len(rows)), key=lambda n: (not wrong[n], -task.badness(rows[n])))
+    return {
+        "order": task.worst_first,
+        "head": task.error_columns,
+        "count": len(rows),
+        "wrong": sum(wrong),
+        "rows": [{"wrong": wrong[n], "cells": task.error_cells(rows[n])} for n in order[:EXAMPLES]],
+    }
+
+
+def of_rows(
+    task: HeadTask,
+    rows: Sequence[Mapping[str, Any]],
+    metrics: Mapping[str, float],
+    baselines: Mapping[str, Baseline],
+    main: str,
+    vectors: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """Return the sections of a `Page` about labelled examples.
+
+    Args:
+        task: Of the examples.
+        rows: What `Task.report_row` returns of each.
+        metrics: The measures.
+        baselines: What `Task.baselines` returns.
+        main: The measure that stands first.
+        vectors: Those of the first examples, `[M, F]`, for a map.
+    """
+    beside = {name: f"{shown(b.value)} ({b.guess})" for name, b in baselines.items()}
+    return {
+        "measures": [measures(metrics, beside, "simplest guess", main), *task.tables(rows)],
+        "charts": [task.chart(rows), *([] if vectors is None else [_map(task, rows, vectors)])],
+        "examples": examples_of(task, rows),
+    }
+
+
+def _map(task: HeadTask, rows: Sequence[Mapping[str, Any]], vectors: np.ndarray) -> Map:
+    """Return a map of examples, in the plane of the two principal axes of their vectors."""
+    some = rows[: len(vectors)]
+    texts = ["".join(text for text, _ in task.error_cells(row)[-1]) for row in some]
+    groups = [row["gold"] for row in some]
+    if task.labels:  # classes may be numbers
+        groups = [", ".join(map(str, x)) if isinstance(x, list | tuple) else str(x) for x in groups]
+    title = f"{len(some)} examples, by the vectors of the last layer"
+    return Map(title, charts.plane(vectors), texts, groups)
+
+
+def shown(value: Any) -> str:
+    """Return a number as a readable string; other values as `str` gives them."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value and abs(value) < 0.01:
+        return f"{value:.3g}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.2f}"
+
+
+def plotly() -> ModuleType:
+    """Return the part of plotly that has plotly.js; call it before slow work."""
+    return needed("plotly.offline", "plotly", "report", PAGE)
+
+
+@functools.cache
+def _plotly_js() -> str:
+    """Return plotly.js, compressed and in base64; a browser has what undoes both."""
+    source = plotly().get_plotlyjs().encode()
+    return base64.b64encode(gzip.compress(source, mtime=0)).decode("ascii")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Yield the settings in nested dicts as rows of a table; numbers as they were given."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    """Return nested data with None in place of numbers that JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: _finite(x) for name, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(x) for x in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

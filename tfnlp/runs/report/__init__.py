@@ -1,1 +1,0 @@
-"""A page about a fine-tuned model: measures, charts and its errors."""
