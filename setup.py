@@ -19,7 +19,7 @@ DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runn
 # `make docs`. mkdocs 2 is another program.
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.30", "nbconvert>=7.16"]
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
-PICTURES = ["matplotlib"]
+PICTURES = ["matplotlib", "plotly>=6.0"]
 REPORT = ["jinja2", "matplotlib"]
 TFDS = ["tensorflow-datasets>=4.9"]
 TRANSLATION = ["sacrebleu>=2.3"]
