@@ -19,9 +19,10 @@ from tfnlp.show.word_map import nearest
 from tfnlp.tasks import Tag
 from tfnlp.tasks.sequences import encode_examples
 from tfnlp.text.word_vectors import unit
+from tfnlp.text.words import MARKS
 
 _MOST = 2000  # texts whose words are compared
-_AROUND = 2  # words before and after
+_AROUND = 3  # words before and after
 
 
 def neighbours(
@@ -58,12 +59,12 @@ def neighbours(
             "hold it, and `among`, texts whose words are compared"
         )
     texts = texts_of(texts, "texts")
-    style = context_style(model)
-    queries = [split_sentence(text, style) for text in texts]
+    check_contexts(model)
+    queries = [split_sentence(text, MARKS) for text in texts]
     places = [_place(query, word) for query in queries]
     asked = set(texts)
     others = [text for text in dict.fromkeys(texts_of(among, "among")) if text not in asked]
-    sentences = [x for x in (split_sentence(text, style) for text in others[:_MOST]) if x.words]
+    sentences = [x for x in (split_sentence(text, MARKS) for text in others[:_MOST]) if x.words]
     if not sentences:
         raise ValueError("`among` has no texts beside `texts`")
     layers = word_layers(model, [*queries, *sentences])
@@ -97,15 +98,14 @@ def _found(cosines: np.ndarray, sentence: TaggedSentence, start: int) -> tuple[f
     return float(of_sentence[place]), list(sentence.words), place
 
 
-def context_style(model: Any) -> str:
-    """Return how the texts of a model are split into words."""
+def check_contexts(model: Any) -> None:
+    """Raise ValueError for a model that has no vectors of words in context, layer by layer."""
     if not isinstance(getattr(model, "family", None), Tunable) or hasattr(model, "task_model"):
         raise ValueError(
             f"{model.path} is {model.title}; expected a pretrained model with vectors in context: "
             "a BERT or an encoder after it, a GPT or an ELMo"
         )
     model.family.check_weights(model)
-    return model.family.sentence_reader(model).style
 
 
 def word_layers(model: Any, sentences: Sequence[TaggedSentence]) -> dict[str, np.ndarray]:
@@ -114,7 +114,6 @@ def word_layers(model: Any, sentences: Sequence[TaggedSentence]) -> dict[str, np
     That of a word is the vector of its first piece, of a GPT of its last; of an ELMo the lowest
     is that of its letters.
     """
-    context_style(model)  # of the right kind
     features = model.family.features(model, "sum-all")[0]
     if not isinstance(features, EncoderFeatures):
         table = np.concatenate(list(features.of_sentences(s.words for s in sentences)))
@@ -153,7 +152,7 @@ def _lines(found: dict[str, list], shown: list[str]) -> str:
 def _by_layer(found: dict[str, list], shown: list[str]) -> Any:
     """Return a table for each sentence: a row for each layer, the highest at the top."""
     figure = plotly("subplots").make_subplots(
-        rows=len(shown), cols=1, subplot_titles=shown, vertical_spacing=0.12 / len(shown)
+        rows=len(shown), cols=1, subplot_titles=shown, vertical_spacing=0.15 / len(shown)
     )
     top = max(len(x) for of_sentences in found.values() for x in of_sentences)
     for number in range(len(shown)):
@@ -168,12 +167,11 @@ def _by_layer(found: dict[str, list], shown: list[str]) -> Any:
             hovertemplate="%{customdata}<br>cosine %{z:.3f}<extra>%{y}</extra>",
         )  # fmt: skip
         figure.add_trace(heat, number + 1, 1)
-    figure.update_xaxes(title_text="neighbour", row=len(shown), col=1)
-    figure.update_layout(
-        coloraxis={"cmin": 0, "cmax": 1, "colorscale": "Greens", "colorbar": {"title": "cosine"}}
-    )
+    figure.update_xaxes(showticklabels=False)
+    scale = [[0, "#f7fcf5"], [1, "#74c476"]]  # pale: text stands on it
+    figure.update_layout(coloraxis={"colorscale": scale, "colorbar": {"title": "cosine"}})
     height = len(shown) * (34 * len(found) + 60)
-    finished(figure, "Nearest words in context, by layer", 240 + 215 * top, height + 120)
+    finished(figure, "Nearest words in context, by layer", 240 + 250 * top, height + 120)
     return figure.update_annotations(font_size=13)
 
 

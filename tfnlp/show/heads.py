@@ -79,7 +79,7 @@ def _maps(model: Any, texts: list[str]) -> Iterator[AttentionMap]:
         return
     encoder, inputs, tokenizer = _encoder(model, texts)
     ids = np.asarray(inputs["input_word_ids"])[0]
-    tokens = shown_tokens(tokenizer, ids)
+    tokens = _shown(tokenizer, ids)
     for number, scores in enumerate(encoder_attention(encoder, inputs), 1):
         yield AttentionMap(f"layer {number}", scores[0], tokens, tokens)
 
@@ -144,7 +144,7 @@ def _of_translation(
         "input_mask": np.ones_like(ids),
         "target_word_ids": np.array([[end, *target]], np.int32),
     }
-    read, said = (shown_tokens(model.tokenizer, [*part, end]) for part in (source, target))
+    read, said = ([*_shown(model.tokenizer, part), "(end)"] for part in (source, target))
     if "encoder_outputs" not in model.encoder.output:
         scores = np.asarray(model.encoder(inputs)["attention"])  # [1, T, S]
         yield AttentionMap("layer 1, target to source", scores, said, read)
@@ -182,12 +182,10 @@ def transformer_attention(
     return of_source, of_target, across
 
 
-def shown_tokens(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+def _shown(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """Return the tokens of ids as people read them."""
     tokens, _ = tokens_and_texts(tokenizer, tf.constant(ids, "int32"))
-    found = [token.decode("utf-8", "replace").strip() for token in tokens.numpy()]
-    end = getattr(tokenizer, "end_id", None)
-    return ["(end)" if number == end else token for number, token in zip(ids, found, strict=True)]
+    return [token.decode("utf-8", "replace").strip() for token in tokens.numpy()]
 
 
 def _grid(maps: list[AttentionMap], title: str) -> Any:

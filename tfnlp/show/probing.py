@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tfnlp.runs.finetune_examples import read_rows
 from tfnlp.settings.show import ProbeSettings
-from tfnlp.show.contexts import context_style, layer_names, word_layers
+from tfnlp.show.contexts import check_contexts, layer_names, word_layers
 from tfnlp.show.picture import Picture, finished, loaded_model, plotly
 from tfnlp.tasks import TASKS
 from tfnlp.tasks.tag import WordTask
@@ -54,7 +54,7 @@ def probe(
         model=model, task=task, rows=rows, limit=limit, text_columns=text_columns, label=label
     )
     model, kind = loaded_model(model), TASKS[task]
-    context_style(model)
+    check_contexts(model)
     examples = read_rows(kind.form, rows, settings, "rows").examples[: settings.limit]
     held_out = np.arange(len(examples)) % _HELD_OUT == _HELD_OUT - 1
     golds = kind.golds(examples)
