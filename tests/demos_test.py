@@ -32,9 +32,9 @@ def test_bert(tmp_path):
     shown = run_demo("demo.sh", tmp_path, STEPS="20")
     assert "nearest to: The robin sang in the tree." in shown
     assert "Mary went into the [MASK]" in shown
-    for name in ("run/curve.png", "attention.png"):
-        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
-        assert str(tmp_path / name) in shown
+    assert (tmp_path / "run/curve.png").read_bytes()[:4] == b"\x89PNG"
+    for name in ("run/curve.png", "attention.html"):
+        assert (tmp_path / name).exists() and str(tmp_path / name) in shown
 
 
 @pytest.mark.long

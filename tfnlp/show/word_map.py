@@ -61,7 +61,7 @@ def words(model: Any, words: Sequence[str] = (), top: int = 300) -> Picture:
             hovertemplate="<b>%{text}</b><br>%{customdata}<extra></extra>",
         )
     )  # fmt: skip
-    axis = {"showticklabels": False, "zeroline": False}
+    axis = {"showticklabels": False, "zeroline": False, "showgrid": False}
     figure.update_layout(xaxis=axis, yaxis={**axis, "scaleanchor": "x"})
     size = 560 if len(chosen) <= _FEW else 1000
     finished(figure, f"A map of {len(chosen)} words", size * 1.2, size)
