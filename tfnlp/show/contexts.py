@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp.checkpoints import Pretrained
 from tfnlp.data import TaggedSentence
 from tfnlp.data.labelled.tagged_sentences import split_sentence
 from tfnlp.data.rows import texts_of
@@ -51,15 +52,15 @@ def neighbours(
         ValueError: for a word that a sentence or the vectors lack, or a model of another kind.
     """
     model = loaded_model(model)
-    if getattr(model, "word_vectors", None) is not None:
+    if isinstance(model, Pretrained) and model.word_vectors is not None:
         return nearest(model.word_vectors, word, top)
+    check_contexts(model)
     if texts is None or among is None or not len(texts):
         raise ValueError(
             f"{model.path} has a vector for each place of a word: give `texts`, sentences that "
             "hold it, and `among`, texts whose words are compared"
         )
     texts = texts_of(texts, "texts")
-    check_contexts(model)
     queries = [split_sentence(text, MARKS) for text in texts]
     places = [_place(query, word) for query in queries]
     asked = set(texts)
@@ -100,12 +101,11 @@ def _found(cosines: np.ndarray, sentence: TaggedSentence, start: int) -> tuple[f
 
 def check_contexts(model: Any) -> None:
     """Raise ValueError for a model that has no vectors of words in context, layer by layer."""
-    if not isinstance(getattr(model, "family", None), Tunable) or hasattr(model, "task_model"):
+    if not isinstance(model, Pretrained) or not isinstance(model.family, Tunable):
         raise ValueError(
             f"{model.path} is {model.title}; expected a pretrained model with vectors in context: "
             "a BERT or an encoder after it, a GPT or an ELMo"
         )
-    model.family.check_weights(model)
 
 
 def word_layers(model: Any, sentences: Sequence[TaggedSentence]) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ from tfnlp.families.translator import Translator
 from tfnlp.hub.modules.fill import tokens_and_texts
 from tfnlp.layers import TransformerBlock
 from tfnlp.models.first_position import position_bias
+from tfnlp.runs.task_run import TaskRun
 from tfnlp.show.picture import Picture, finished, loaded_model, plotly
 from tfnlp.tasks.sequences import encode_examples
 
@@ -27,16 +28,23 @@ class AttentionMap:
     """What the heads of a layer look at.
 
     Attributes:
-        name: "layer 1"; of an encoder-decoder also which of its parts.
+        layer: Its number, from 1.
+        part: Of an encoder-decoder "source", "target" or "target to source"; else "".
         scores: Probabilities float32 `[N, T, S]`: of N heads, row t says at what token t looks.
         tokens: The T tokens that look.
         context: The S tokens that are looked at.
     """
 
-    name: str
+    layer: int
+    part: str
     scores: np.ndarray
     tokens: list[str]
     context: list[str]
+
+    @property
+    def name(self) -> str:
+        """Layer and part in words."""
+        return f"layer {self.layer}" + f", {self.part}" * bool(self.part)
 
 
 def attention(model: Any, text: str | Sequence[str], layer: int | None = None) -> Picture:
@@ -59,10 +67,9 @@ def attention(model: Any, text: str | Sequence[str], layer: int | None = None) -
     texts = [text] if isinstance(text, str) else list(text)
     maps = list(_maps(model, texts))
     if layer is not None:
-        names = list(dict.fromkeys(one.name.split(",")[0].split()[-1] for one in maps))
-        maps = [one for one in maps if one.name.split(",")[0].split()[-1] == str(layer)]
-        if not maps:
-            raise ValueError(f"`layer` {layer} must be from 1 to {names[-1]}")
+        if not 1 <= layer <= maps[-1].layer:
+            raise ValueError(f"`layer` {layer} must be from 1 to {maps[-1].layer}")
+        maps = [one for one in maps if one.layer == layer]
     lines = [
         f"{one.name}: {len(one.scores)} heads, {len(one.tokens)} tokens look at {len(one.context)}"
         for one in maps
@@ -81,23 +88,23 @@ def _maps(model: Any, texts: list[str]) -> Iterator[AttentionMap]:
     ids = np.asarray(inputs["input_word_ids"])[0]
     tokens = _shown(tokenizer, ids)
     for number, scores in enumerate(encoder_attention(encoder, inputs), 1):
-        yield AttentionMap(f"layer {number}", scores[0], tokens, tokens)
+        yield AttentionMap(number, "", scores[0], tokens, tokens)
 
 
 def _encoder(model: Any, texts: list[str]) -> tuple[keras.Model, dict[str, Any], Any]:
     """Return an encoder, its inputs of one row, and the tokenizer."""
-    if hasattr(model, "task_model"):
+    if isinstance(model, TaskRun):
         made = model.task_model
         example = made.task.examples_of([texts])
         encoded = encode_examples(made.reader, made.task, example, whole=made.features is None)
-        encoder = next(
-            x for x in (made.model.layers if made.features is None else [made.features.encoder])
-            if isinstance(x, keras.Model)
-        )  # fmt: skip
-        columns = {name: encoded.inputs[name][0] for name in encoder.input}
-        inputs = {n: tf.constant(np.atleast_2d(x)[:1]) for n, x in columns.items()}
+        parts = made.model.layers if made.features is None else [made.features.encoder]
+        encoder = next((x for x in parts if isinstance(x, keras.Model)), None)
+        if encoder is None:
+            raise ValueError(
+                f"{model.path} was fine-tuned from a module, whose layers are not seen"
+            )
+        inputs = {n: tf.constant(np.atleast_2d(encoded.inputs[n][0])[:1]) for n in encoder.input}
         return encoder, inputs, made.reader.tokenizer
-    model.family.check_weights(model)
     if isinstance(model.family, Encoder):
         return model.encoder, encode(model, *texts)[0], model.tokenizer
     reader = model.family.sentence_reader(model)
@@ -147,15 +154,15 @@ def _of_translation(
     read, said = ([*_shown(model.tokenizer, part), "(end)"] for part in (source, target))
     if "encoder_outputs" not in model.encoder.output:
         scores = np.asarray(model.encoder(inputs)["attention"])  # [1, T, S]
-        yield AttentionMap("layer 1, target to source", scores, said, read)
+        yield AttentionMap(1, "target to source", scores, said, read)
         return
     begun = ["(start)", *said[:-1]]
     of_source, of_target, across = transformer_attention(model.encoder, inputs)
     for number, scores in enumerate(of_source, 1):
-        yield AttentionMap(f"layer {number}, source", scores[0], read, read)
+        yield AttentionMap(number, "source", scores[0], read, read)
     for number, (own, other) in enumerate(zip(of_target, across, strict=True), 1):
-        yield AttentionMap(f"layer {number}, target", own[0], begun, begun)
-        yield AttentionMap(f"layer {number}, target to source", other[0], said, read)
+        yield AttentionMap(number, "target", own[0], begun, begun)
+        yield AttentionMap(number, "target to source", other[0], said, read)
 
 
 def transformer_attention(

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from tfnlp.families.elmo import Elmo
 from tfnlp.layers import ScalarMix
+from tfnlp.runs.task_run import TaskRun
 from tfnlp.show.picture import Picture, finished, loaded_model, plotly
 
 
@@ -23,7 +24,7 @@ def mixture(model: Any) -> Picture:
         ValueError: for a model that mixes no layers.
     """
     model = loaded_model(model)
-    whole = model.task_model.model if hasattr(model, "task_model") else model.encoder
+    whole = model.task_model.model if isinstance(model, TaskRun) else model.encoder
     mixes = [x for x in getattr(whole, "layers", ()) if isinstance(x, ScalarMix)]
     if not mixes:
         raise ValueError(

@@ -5,9 +5,11 @@ import os
 from types import ModuleType
 from typing import Any
 
+from tfnlp.checkpoints import Pretrained
 from tfnlp.extras import needed
 from tfnlp.files import given_path, written_whole
 from tfnlp.runs.front_door import load
+from tfnlp.runs.task_run import TaskRun
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,9 +51,18 @@ def plotly(module: str = "graph_objects") -> ModuleType:
     return needed(f"plotly.{module}", "plotly", "pictures", "a picture")
 
 
-def loaded_model(model: Any) -> Any:
-    """Return a model of a path or a name; any other object is one."""
-    return load(model) if isinstance(model, str | os.PathLike) else model
+def loaded_model(model: Any) -> Pretrained | TaskRun:
+    """Return a model of a path or a name, or one that is loaded.
+
+    Raises:
+        ValueError: for anything but a pretrained or a fine-tuned model, whose layers can be read.
+    """
+    loaded = load(model) if isinstance(model, str | os.PathLike) else model
+    if not isinstance(loaded, Pretrained | TaskRun):
+        raise ValueError(f"`model` {model!r:.80} must be a pretrained or a fine-tuned model")
+    if isinstance(loaded, Pretrained):
+        loaded.family.check_weights(loaded)
+    return loaded
 
 
 def finished(figure: Any, title: str, width: float, height: float) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 
+from tfnlp.checkpoints import Pretrained
 from tfnlp.show.picture import Picture, finished, loaded_model, plotly
 from tfnlp.text import WordVectors
 from tfnlp.text.word_vectors import unit
@@ -33,8 +34,10 @@ def words(model: Any, words: Sequence[str] = (), top: int = 300) -> Picture:
     Raises:
         ValueError: for a model without word vectors, or a word that has none.
     """
-    model = loaded_model(model)
-    vectors = model if isinstance(model, WordVectors) else getattr(model, "word_vectors", None)
+    vectors = model
+    if not isinstance(model, WordVectors):
+        model = loaded_model(model)
+        vectors = model.word_vectors if isinstance(model, Pretrained) else None
     if vectors is None:
         raise ValueError(
             f"{model.path} is {model.title}, not word vectors; give a word2vec or GloVe"
