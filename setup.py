@@ -19,8 +19,7 @@ DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runn
 # `make docs`. mkdocs 2 is another program.
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.30", "nbconvert>=7.16"]
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
-PICTURES = ["matplotlib"]
-REPORT = ["plotly>=6.0"]
+PICTURES = ["matplotlib", "plotly>=6.0"]
 TFDS = ["tensorflow-datasets>=4.9"]
 TRANSLATION = ["sacrebleu>=2.3"]
 # Models by name: hf://..., kaggle://..., keras_hub:...
@@ -79,7 +78,6 @@ setup(
             *KERAS_HUB,
             *ONNX,
             *PICTURES,
-            *REPORT,
             *SEARCH,
             *SERVE,
             *TFDS,
@@ -114,7 +112,6 @@ setup(
         "beam": BEAM,
         "onnx": ONNX,
         "pictures": PICTURES,
-        "report": REPORT,
         "search": SEARCH,
         "serve": SERVE,
         "tfds": TFDS,

@@ -32,8 +32,8 @@ def test_bert(tmp_path):
     shown = run_demo("demo.sh", tmp_path, STEPS="20")
     assert "nearest to: The robin sang in the tree." in shown
     assert "Mary went into the [MASK]" in shown
-    assert (tmp_path / "attention.png").read_bytes()[:4] == b"\x89PNG"
-    assert all(str(tmp_path / name) in shown for name in ("run/page.html", "attention.png"))
+    for name in ("run/page.html", "attention.html"):
+        assert (tmp_path / name).exists() and str(tmp_path / name) in shown
 
 
 @pytest.mark.long

@@ -13,7 +13,8 @@ SOURCE = pathlib.Path(tfnlp.__file__).parent
 # From the ground up: a package imports only from those before it.
 ORDER = [
     "settings", "layers", "models", "text", "data", "objectives", "tasks", "training",
-    "checkpoints", "hub", "published", "formats", "families", "runs", "plan", "serving", "cli",
+    "checkpoints", "hub", "published", "formats", "families", "runs", "plan", "show", "serving",
+    "cli",
 ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from tfnlp.pictures import plot_attention
+from tfnlp.pictures import plot_search
 
 
 @pytest.mark.slow
@@ -13,11 +13,12 @@ def test_backend_and_open_figures_stay_those_of_the_caller(tmp_path):
     plt.switch_backend("svg")  # another one than draws PNG files, as a notebook's is
     try:
         mine = plt.figure()
-        plot_attention(np.eye(3)[None], list("abc"), tmp_path / "attention.png")
+        trials = [{"settings": {"learning_rate": r}, "value": r, "trial": "1"} for r in (0.1, 0.2)]
+        plot_search(trials, tmp_path / "search.png", "accuracy")
         assert plt.get_backend() == "svg"
         assert plt.get_fignums() == [mine.number]
     finally:
         plt.close("all")
         plt.switch_backend(before)
-    pixels = plt.imread(tmp_path / "attention.png")
+    pixels = plt.imread(tmp_path / "search.png")
     assert len(np.unique(pixels[:, :, :3].reshape(-1, 3), axis=0)) > 5

@@ -8,7 +8,7 @@
 
 `import tfnlp` loads neither TensorFlow nor Keras: the names load on first use. The packages
 (`tfnlp.layers`, `tfnlp.models`, `tfnlp.text`, `tfnlp.data`, `tfnlp.objectives`, `tfnlp.tasks`,
-`tfnlp.training`, `tfnlp.checkpoints`, `tfnlp.hub`) are imported one by one.
+`tfnlp.training`, `tfnlp.checkpoints`, `tfnlp.hub`, `tfnlp.show`) are imported one by one.
 """
 
 import importlib
@@ -33,7 +33,8 @@ importlib.import_module("tfnlp.settings")  # before the function of its name, se
 __version__ = "0.1.0"
 
 _PACKAGES = (
-    "checkpoints", "data", "hub", "layers", "models", "objectives", "tasks", "text", "training",
+    "checkpoints", "data", "hub", "layers", "models", "objectives", "show", "tasks", "text",
+    "training",
 )  # fmt: skip
 
 __all__ = [

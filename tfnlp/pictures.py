@@ -1,42 +1,14 @@
-"""Attention maps, BLEU by length and searches, as PNG files."""
+"""BLEU by length and searches, as PNG files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfnlp.extras import MissingPackage, needed, say_once
 from tfnlp.files import written_whole
-
-if TYPE_CHECKING:
-    import numpy as np
-
-
-def plot_attention(
-    scores: np.ndarray,
-    tokens: Sequence[str],
-    path: str | os.PathLike[str],
-    title: str = "",
-    columns: Sequence[str] | None = None,
-) -> None:
-    """Draw one map for each head, which token (row) attends to which (column).
-
-    Attention probabilities are `[N, T, S]`; without `columns` their names are those of the rows.
-    """
-    columns = tokens if columns is None else columns
-    heads, height, width = len(scores), *(0.28 * len(n) + 0.9 for n in (tokens, columns))
-    figure, axes = subplots(1, heads, figsize=(width * heads, height), squeeze=False)
-    for head, axis in enumerate(axes[0]):
-        image = axis.imshow(scores[head], cmap="Blues", vmin=0.0)
-        axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
-        axis.set_yticks(range(len(tokens)), tokens if head == 0 else [], fontsize=8)
-        if heads > 1:
-            axis.set_title(f"head {head + 1}", fontsize=9)
-        figure.colorbar(image, ax=axis, shrink=0.7)
-    figure.suptitle(title, fontsize=10)
-    write_figure(figure, path)
 
 
 def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) -> None:

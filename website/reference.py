@@ -10,6 +10,7 @@ PACKAGES = (
     "tfnlp.objectives",
     "tfnlp.tasks",
     "tfnlp.training",
+    "tfnlp.show",
     "tfnlp.data",
     "tfnlp.text",
     "tfnlp.checkpoints",

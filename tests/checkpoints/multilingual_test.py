@@ -12,7 +12,6 @@ from tests.checkpoints.checkpoints import copied
 from tests.checkpoints.faults import one_line
 from tests.cli.command import tfnlp as command
 from tests.support import golden
-from tfnlp.families.encoder import draw_attention
 
 FOLDERS = golden("multilingual")
 TEXTS, PAIRS = json.loads((FOLDERS / "texts.json").read_text()).values()
@@ -106,7 +105,6 @@ def test_pretraining_with_a_given_vocabulary(family, given, tmp_path):
     run.save(tmp_path / "out")
     again, mask = tfnlp.load(tmp_path / "out"), "the <mask> sang"
     assert again.family is run.family and again.predict(mask) == run.predict(mask)
-    draw_attention(run, mask, str(tmp_path / "x.png"))
     if "start" in given:
         start = loaded("xlm")
         assert run.tokenizer.contents == start.tokenizer.contents

@@ -29,6 +29,7 @@ from tfnlp.cli import (
     predict,
     pretrain,
     serve,
+    show,
     verify,
     vocab,
 )
@@ -52,6 +53,7 @@ COMMANDS = {
     "inspect": inspect,
     "verify": verify,
     "predict": predict,
+    "show": show,
     "serve": serve,
     "plan": plan,
 }

@@ -32,9 +32,7 @@ from tfnlp.families.sizes import with_initializer_range
 from tfnlp.families.vocabularies import WORD_PIECES, Subwords, kept_pieces
 from tfnlp.hub import BertPreprocessorModule
 from tfnlp.hub.modules.fill import best_tokens, check_head, masked_pieces, tokens_and_texts
-from tfnlp.models.first_position import position_bias
 from tfnlp.objectives import BertPretraining
-from tfnlp.pictures import plot_attention
 from tfnlp.settings.encoders import EncoderSettings, MaskedEvaluation, MaskPrediction
 from tfnlp.settings.training import CHANGED_SIZES
 from tfnlp.text import BertReader
@@ -211,7 +209,7 @@ class Encoder(Tunable, Planned):
     def check_prediction(self, settings: MaskPrediction) -> None:
         """Check that there is something to fill."""
         super().check_prediction(settings)
-        if settings.pair is None and not settings.attention:
+        if settings.pair is None:
             missing = [text for text in settings.text if self.mask not in text]
             if missing:
                 raise ValueError(f"{missing[0]!r} has no {self.mask} to fill; write one")
@@ -232,9 +230,6 @@ class Encoder(Tunable, Planned):
             for guesses in result:
                 shown = "  ".join(f"{token} {probability:.3f}" for token, probability in guesses)
                 yield f"{text}\n  {shown}\n"
-        if settings.attention and settings.pair is None:
-            draw_attention(loaded, settings.text[0], settings.attention)
-            yield f"attention map: {settings.attention}\n"
 
     # Fine-tuning.
 
@@ -345,20 +340,6 @@ def follows(loaded: Pretrained, text: str, pair: str) -> float:
     inputs, _ = encode(loaded, text, pair)
     logits = _pretrainer_outputs(loaded, inputs, [0])[head]
     return float(tf.nn.softmax(logits)[0, 0])
-
-
-def draw_attention(loaded: Pretrained, text: str, path: str) -> None:
-    """Draw the attention map of the last layer for `text` as a PNG file."""
-    inputs, _ = encode(loaded, text)
-    outputs = loaded.encoder(inputs)
-    states = [outputs["embedding_output"], *outputs["encoder_outputs"]]  # [1, T, H] each
-    last = len(states) - 2
-    block = loaded.encoder.get_layer(f"layer_{last}")
-    bias = position_bias(loaded.encoder)
-    added = {} if bias is None else {"position_bias": bias(states[last])}
-    _, scores = block(states[last], mask=inputs["input_mask"] != 0, return_scores=True, **added)
-    tokens = [loaded.tokenizer.vocabulary[i] for i in inputs["input_word_ids"][0].numpy()]
-    plot_attention(np.asarray(scores[0]), tokens, path, f"layer {last + 1}")
 
 
 def _pretrainer_outputs(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -25,7 +24,7 @@ from tfnlp.families.vocabularies import BYTE_PAIRS
 from tfnlp.files import write_lines
 from tfnlp.objectives import Translation
 from tfnlp.objectives.translation import bleu_by_length, corpus_bleu, sacrebleu
-from tfnlp.pictures import can_draw, matplotlib_module, plot_attention, plot_lengths
+from tfnlp.pictures import can_draw, plot_lengths
 from tfnlp.settings.translation import TranslationEvaluation, TranslationPrediction
 from tfnlp.text.task_readers import SourceReader
 from tfnlp.training import average_checkpoints
@@ -106,23 +105,13 @@ class Translator(Family):
         return of_tokens(model, SourceReader(loaded.tokenizer), loaded, settings)
 
     def predict(self, loaded: Pretrained, settings: TranslationPrediction) -> list[str]:
-        """Return the translations, and draw the attention of the first one."""
-        _check_picture(loaded, settings)
-        translations = [text for part in _parts(loaded, settings) for text in part]
-        if settings.attention:
-            _draw(loaded, settings.text[0], translations[0], settings.attention)
-        return translations
+        """Return the translations."""
+        return [text for part in _parts(loaded, settings) for text in part]
 
     def lines(self, loaded: Pretrained, settings: TranslationPrediction) -> Iterator[str]:
         """Yield a translation a line, those of a part of the sentences at a time."""
-        _check_picture(loaded, settings)
-        first = None
         for part in _parts(loaded, settings):
-            first = part[0] if first is None else first
             yield "".join(f"{translation}\n" for translation in part)
-        if settings.attention:
-            _draw(loaded, settings.text[0], first, settings.attention)
-            print(f"attention: {settings.attention}", file=sys.stderr)
 
 
 class _Pairs(Preparation):
@@ -276,35 +265,3 @@ def _parts(loaded: Pretrained, settings: TranslationPrediction) -> Iterator[list
     translate = _translator(loaded, settings)
     for first in range(0, len(settings.text), _PART):
         yield translate(settings.text[first : first + _PART])
-
-
-def _check_picture(loaded: Any, config: TranslationPrediction) -> None:
-    """Raise an error, before anything is computed, if attention is wanted and can't be drawn."""
-    if config.attention:
-        matplotlib_module()
-        if "attention" not in loaded.encoder.output:
-            raise ValueError("a model without attention has none to draw; leave `attention` away")
-
-
-def _draw(loaded: Any, sentence: str, translation: str, path: str) -> None:
-    tokenizer = loaded.tokenizer
-    source, target = tokenizer.tokenize([sentence, translation]).to_list()
-    end = tokenizer.end_id
-    ids = np.array([[*source, end]], np.int32)
-    outputs = loaded.encoder(
-        {
-            "input_word_ids": ids,
-            "input_mask": np.ones_like(ids),
-            "target_word_ids": np.array([[end, *target]], np.int32),
-        }
-    )
-    scores = np.asarray(outputs["attention"])[0]
-    scores = scores if scores.ndim == 3 else scores[None]  # [N, T, S]
-    pieces = [[_shown(tokenizer, i) for i in [*side, end]] for side in (source, target)]
-    plot_attention(scores, pieces[1], path, columns=pieces[0])
-
-
-def _shown(tokenizer: Any, token: int) -> str:
-    if token == tokenizer.end_id:
-        return "(end)"
-    return tokenizer.detokenize([[token]])[0].numpy().decode("utf-8", "replace").strip()

@@ -50,7 +50,6 @@ class MaskPrediction(PredictionSettings):
         [], "sentences with masks; none: a sentence a line from stdin", positional=True
     )
     top: int = option(5, "guesses a mask", at_least=1)
-    attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -93,7 +93,7 @@ PREDICTIONS: dict[str, tuple[type[PredictionSettings], str]] = {
     ),
     "translation": (
         TranslationPrediction,
-        "Translate sentences, and show which words the model attended to for each word.",
+        "Translate sentences.",
     ),
     "elmo": (
         ElmoPrediction,

@@ -84,4 +84,3 @@ class TranslationPrediction(PredictionSettings):
     )  # fmt: skip
     beams: int = option(4, "hypotheses kept at a time", at_least=1)
     length_penalty: float = option(0.6, "above 0 it favours long translations")
-    attention: str | None = option(None, "draw the attention of the first sentence", metavar="PNG")

@@ -224,7 +224,7 @@ def shown(value: Any) -> str:
 
 def plotly() -> ModuleType:
     """Return the part of plotly that has plotly.js; call it before slow work."""
-    return needed("plotly.offline", "plotly", "report", PAGE)
+    return needed("plotly.offline", "plotly", "pictures", PAGE)
 
 
 @functools.cache
