@@ -64,7 +64,7 @@ def test_exported_modules_without_tfnlp(family, made, tmp_path):
         first, second = loaded.tokenizer.tokenize(TEXTS).to_list()
         want = [0, *first, 2, 2, *second, 2]
         assert served["pair"][0].tolist() == want + [1] * (24 - len(want))
-        (guesses,) = loaded.predict("the <mask> was", top=3)[0]
+        (guesses,) = loaded.predict("the <mask> was", top=3)
         assert served["tokens"][0, 0].tolist() == [token for token, _ in guesses]
         np.testing.assert_allclose(served["shares"][0, 0], [p for _, p in guesses], rtol=1e-4)
 

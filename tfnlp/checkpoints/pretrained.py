@@ -201,17 +201,21 @@ class Pretrained:
         """
         return self.export(directory, **{**settings, "format": format})
 
-    def predict(self, texts: Any = None, **settings: Any) -> list[Any]:
-        """Return what `tfnlp predict` prints, as Python values: one for each text.
+    def predict(self, texts: Any = None, **settings: Any) -> Any:
+        """Return what `tfnlp predict` prints, as Python values: a list of one for each text.
+
+        Of one text, a string, it is its own alone; of several words in a string the list.
 
         Args:
             texts: Strings, or one, as in `__call__`; None where the settings say all.
             settings: Those of `tfnlp predict` for the family, such as `top` or `max_new_tokens`.
         """
-        texts = None if texts is None else texts_of(texts, "texts")
+        given = None if texts is None else texts_of(texts, "texts")
         if is_elsewhere():
-            return self._in_tensorflow("predict", texts, **settings)
-        return self.family.predicted(self, texts, settings)
+            found = self._in_tensorflow("predict", given, **settings)
+        else:
+            found = self.family.predicted(self, given, settings)
+        return found[0] if is_text(texts) and len(found) == 1 else found
 
     def evaluate(self, text: Any = None, **settings: Any) -> dict[str, Any]:
         """Return what `tfnlp evaluate` measures on a text.

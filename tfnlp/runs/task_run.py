@@ -123,11 +123,13 @@ class TaskRun:
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples
 
-    def predict(self, rows: Any, **settings: Any) -> list[dict[str, Any]]:
-        """Return a prediction for each row.
+    def predict(self, rows: Any, **settings: Any) -> Any:
+        """Return a prediction for each row; of one text, a string, its prediction alone.
+
+        A call of the object is the same: `task("so good")`, `task(["so good", "so bad"])`.
 
         Args:
-            rows: Texts or tuples of texts (of pairs two, of "answer" a question and a document, of
+            rows: A text; texts or tuples of texts (of pairs two, of "answer" a question and a document, of
                 "choose" a text and its choices, of "roles" a text and its predicate); or what
                 `tfnlp.finetune` takes as `train`, labels or not. A string is one text: give files
                 as `pathlib.Path`s. "tag" and "roles" split texts into words as in training: at
@@ -136,7 +138,7 @@ class TaskRun:
                 `skip_bad_rows`.
 
         Returns:
-            a list of dicts: of "classify" `label` and `probabilities`, of "labels" `labels` and
+            a list of dicts, of a string one dict: of "classify" `label` and `probabilities`, of "labels" `labels` and
             `probabilities`, of "similarity" `score`, of "choose" `choice` and `probabilities`, of
             "tag" and "roles" `tags`, of a text also its `words` and `spans`, lists of [start, end,
             type] in characters, of "answer" `answer` and `score`, of "coref" `clusters`, lists
@@ -149,7 +151,10 @@ class TaskRun:
         config = PredictTask.make(model=self, text=[], **settings)
         examples = self._examples(rows, config)
         found = self.predicted(examples, config.batch_size, shown_source(rows))
-        return list(map(self.task_model.task.returned, found))
+        found = list(map(self.task_model.task.returned, found))
+        return found[0] if is_text(rows) else found
+
+    __call__ = predict
 
     def predicted(self, examples: list[Any], batch_size: int, source: str) -> list[dict[str, Any]]:
         """Return the predictions for examples of a source; say on stderr how many were cut."""
