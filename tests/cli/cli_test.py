@@ -45,7 +45,7 @@ def test_evaluate_prints_what_training_measured(made, capsys):
 @pytest.mark.slow
 def test_predict_fills_masks_draws_and_judges_pairs(made, capsys, tmp_path):
     run, picture = made("bert").run, tmp_path / "attention.png"
-    command = ["predict", "bert", "--model", run, "The [MASK] was", "--top", 3]
+    command = ["predict", "--model", run, "The [MASK] was", "--top", 3]
     capsys.readouterr()
     found = []
     for more in (["--attention", picture], ["--bf16"]):
@@ -56,7 +56,7 @@ def test_predict_fills_masks_draws_and_judges_pairs(made, capsys, tmp_path):
     assert len(found[0]) == 3 and found[0] == sorted(found[0], reverse=True)
     assert found[1] == pytest.approx(found[0], abs=0.01)
     assert picture.read_bytes()[:4] == b"\x89PNG"
-    assert tfnlp("predict", "bert", "--model", run, "She went in.", "--pair", "It was dark.") == 0
+    assert tfnlp("predict", "--model", run, "She went in.", "--pair", "It was dark.") == 0
     assert 0 < float(capsys.readouterr().out.split()[0]) < 1
 
 
@@ -159,7 +159,7 @@ def test_an_error_that_says_nothing_is_named(monkeypatch, capsys):
 @pytest.mark.parametrize(
     "command",
     [
-        "predict bert --model s3://bucket/run x",
+        "predict --model s3://bucket/run x",
         "finetune classify --model s3://bucket/run --train rows.tsv --output task",
         "pretrain bert --input text.txt --output s3://bucket/run",
         "pretrain bert --examples s3://bucket/run --output run",

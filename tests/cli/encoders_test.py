@@ -105,6 +105,6 @@ def test_an_electra_marks_what_was_replaced(made, capsys):
     assert {"masked_lm_accuracy", "discriminator_accuracy", "replaced"} <= set(found)
     ((first, p), *rest) = model.predict(["the dog ran"])[0]
     assert first == "the" and 0 < p < 1 and len(rest) >= 2
-    assert tfnlp("predict", "electra", "--model", toy.run, "--threshold", 0, "the dog ran") == 0
+    assert tfnlp("predict", "--model", toy.run, "--threshold", 0, "the dog ran") == 0
     marked = " ".join(f"[{token} {q:.2f}]" for token, q in [(first, p), *rest])
     assert capsys.readouterr().out == f"{marked}\n"

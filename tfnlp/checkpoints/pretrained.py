@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -216,6 +216,17 @@ class Pretrained:
         else:
             found = self.family.predicted(self, given, settings)
         return found[0] if is_text(texts) and len(found) == 1 else found
+
+    @property
+    def prediction(self) -> Any:
+        """The class of what `tfnlp predict` takes."""
+        return self.family.prediction
+
+    def lines(self, settings: Any) -> Iterator[str]:
+        """Yield what `tfnlp predict` prints, in pieces."""
+        self.family.check_weights(self)
+        self.family.check_prediction(settings)
+        yield from self.family.lines(self, settings)
 
     def evaluate(self, text: Any = None, **settings: Any) -> dict[str, Any]:
         """Return what `tfnlp evaluate` measures on a text.

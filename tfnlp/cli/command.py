@@ -73,7 +73,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if not argument.isprintable() and argument != argument.encode("utf-8", "ignore").decode():
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
             parser.error(f"the argument {shown} is not UTF-8 text")
-    return parser.parse_args(argv[1:])
+    return parser.parse_args(predict.without_kind(argv[1:]))
 
 
 def main(options: argparse.Namespace) -> int:
@@ -136,8 +136,7 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    reads = getattr(COMMANDS[options.command], "READS_MODEL", False)
-    if not reads or getattr(options, "kind", None) == "search":
+    if not getattr(COMMANDS[options.command], "READS_MODEL", False):
         yield
         return
 
