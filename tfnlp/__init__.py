@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tfnlp.keras_registration import register_layers
 
 if TYPE_CHECKING:
+    from tfnlp.runs.estimators import Embedder, Tagger, TextClassifier
     from tfnlp.runs.front_door import (
         check,
         embed,
@@ -36,7 +37,12 @@ _PACKAGES = (
     "checkpoints", "data", "hub", "layers", "models", "objectives", "tasks", "text", "training",
 )  # fmt: skip
 
+_ESTIMATORS = ("Embedder", "Tagger", "TextClassifier")
+
 __all__ = [
+    "Embedder",
+    "Tagger",
+    "TextClassifier",
     "__version__",
     "check",
     "embed",
@@ -60,17 +66,19 @@ def settings(name: str) -> dict[str, str]:
     Raises:
         ValueError: for another name.
     """
+    from tfnlp.settings.options import one_of
     from tfnlp.settings.tables import FAMILIES, TASKS
 
     classes = {**FAMILIES, **TASKS}
     if name not in tuple(classes):
-        raise ValueError(f"`name` {name!r} must be one of {', '.join(classes)}")
+        raise ValueError(one_of("name", name, classes))
     return classes[name][0].described()
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("tfnlp.runs.front_door"), name)
+        module = "estimators" if name in _ESTIMATORS else "front_door"
+        return getattr(importlib.import_module(f"tfnlp.runs.{module}"), name)
     if name in _PACKAGES:
         return importlib.import_module(f"tfnlp.{name}")
     raise AttributeError(f"module 'tfnlp' has no attribute {name!r}")

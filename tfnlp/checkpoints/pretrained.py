@@ -201,6 +201,23 @@ class Pretrained:
         """
         return self.export(directory, **{**settings, "format": format})
 
+    def push_to_hub(self, name: str, private: bool = False, **settings: Any) -> str:
+        """Upload the files of Hugging Face to `hf://org/name`; needs huggingface_hub and a token.
+
+        Args:
+            name: `org/name`, with or without `hf://`, and `@branch`.
+            private: Of a new repository: whether others may read it.
+            settings: As of `save`, such as `format="sentence-transformers"`.
+
+        Returns:
+            the name, which `tfnlp.load` takes.
+
+        Raises:
+            ValueError: for another name, or a model that has no such files.
+            OSError: if it can't be uploaded.
+        """
+        return self.family.pushed(self, name, private, settings)
+
     def predict(self, texts: Any = None, **settings: Any) -> Any:
         """Return what `tfnlp predict` prints, as Python values: a list of one for each text.
 

@@ -35,6 +35,7 @@ from tfnlp.cli import (
 from tfnlp.cli.options import HelpFormatter, with_flags
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.engine import use_engine
+from tfnlp.settings.options import model_place
 from tfnlp.settings.training import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
@@ -142,7 +143,7 @@ def _local_model(options: argparse.Namespace) -> Iterator[None]:
 
     from tfnlp.families.published import opened
 
-    options.given_model = options.model
+    options.given_model = options.model = model_place(options.model)
     with opened(options.model) as place:
         options.model = place.folder
         yield

@@ -19,6 +19,7 @@ from tfnlp.families.preparation import Preparation
 from tfnlp.families.sentences import embedded, measured_on_pairs, sentence_settings
 from tfnlp.files import same_folder
 from tfnlp.formats import export
+from tfnlp.published import push
 from tfnlp.settings.options import Settings
 from tfnlp.settings.tables import FAMILIES as SETTINGS
 from tfnlp.settings.use import EvaluationSettings, PairsEvaluation, PredictionSettings
@@ -205,6 +206,10 @@ class Family(abc.ABC):
         """Write a model of this family: see `tfnlp.formats.export`."""
         self.check_weights(loaded)
         return export(loaded, directory, settings, card_of(loaded))
+
+    def pushed(self, loaded: Pretrained, name: str, private: bool, settings: dict[str, Any]) -> str:
+        """Upload a model of this family: see `tfnlp.published.push`."""
+        return push(loaded, name, private, settings)
 
     def measured(self, loaded: Pretrained, text: Any, settings: dict[str, Any]) -> Measured:
         """Measure a model of this family with the settings that it takes."""

@@ -1,6 +1,7 @@
 """Pretraining of any family: text to a run's folder, and on from where a run was stopped."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -28,7 +29,9 @@ from tfnlp.training.run import (
 )
 
 
-def train_family(family: Family, config: Any) -> dict[str, Any]:
+def train_family(
+    family: Family, config: Any, callbacks: Sequence[keras.callbacks.Callback] = ()
+) -> dict[str, Any]:
     """Train a model of a family, or finish the training of an earlier start.
 
     Returns:
@@ -39,10 +42,12 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
     if hasattr(config, "examples"):
         config = with_examples(config, family.name)
     with devices(config) as strategy, alone(config, strategy), readable(config, family.name):
-        return _train(family, config, strategy)
+        return _train(family, config, strategy, callbacks)
 
 
-def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
+def _train(
+    family: Family, config: Any, strategy: Any, callbacks: Sequence[keras.callbacks.Callback]
+) -> dict[str, Any]:
     check_batch(config, strategy)
     if not config.restart:
         check_run(config.output)
@@ -70,7 +75,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     trainer = make_trainer(config, task, strategy, loss_scale=prepared.loss_scale)
     if prepared.first and not trainer.restore():
         print(_line(prepared, "before", prepared.measure(trainer)), flush=True)
-    curve = fit(config, trainer, prepared)
+    curve = fit(config, trainer, prepared, callbacks)
     trainer.restore(best=True)
     results = prepared.measure(trainer)
     print(_line(prepared, f"after {trainer.step} updates", results), flush=True)
@@ -189,7 +194,12 @@ def _optimizer(config: Any) -> Any:
     return training.optimizer(config.optimizer, config.weight_decay)
 
 
-def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
+def fit(
+    config: Any,
+    trainer: Any,
+    prepared: Preparation,
+    callbacks: Sequence[keras.callbacks.Callback],
+) -> str | None:
     """Train, and draw the curve of losses or perplexities; return its path, if there is one."""
     trainer.fit(
         prepared.batches,
@@ -198,6 +208,7 @@ def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
         evaluate_every=config.evaluate_every,
         checkpoint_every=config.checkpoint_every,
         patience=config.patience,
+        callbacks=callbacks,
         profile=config.profile,
     )
     picture = f"{config.output.rstrip('/')}/curve.png"

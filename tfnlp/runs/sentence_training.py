@@ -73,8 +73,14 @@ _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 class SentenceTrainingRuns:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, config: EmbedTaskSettings, strategy: Any) -> None:
+    def __init__(
+        self,
+        config: EmbedTaskSettings,
+        strategy: Any,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         self.config, self.strategy, self.features = config, strategy, None
+        self.callbacks = callbacks
         check_batch(config, strategy)
         self.train, self.dev, _ = read_parts(Embed, config)
         self.lesson = lesson_of(
@@ -193,6 +199,7 @@ class SentenceTrainingRuns:
             monitor=self.metric,
             evaluate_every=min(steps, max(1, math.ceil(epoch / config.evaluations))),
             patience=config.patience,
+            callbacks=self.callbacks,
         )
         trainer.restore(best=True)
         if config.dtype_policy() or self.adaptation:  # what other commands load

@@ -15,6 +15,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.files import write_lines
 from tfnlp.formats import export
+from tfnlp.published import push
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import (
     read_data,
@@ -387,6 +388,10 @@ class TaskRun:
     ) -> dict[str, str]:
         """Write the files of another library; see `export`."""
         return self.export(directory, overwrite, format)
+
+    def push_to_hub(self, name: str, private: bool = False, **settings: Any) -> str:
+        """Upload the files of Hugging Face to `hf://org/name`; see `Pretrained.push_to_hub`."""
+        return push(self, name, private, settings)
 
 
 def _is_texts(task: Any, row: Any) -> bool:
