@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.keras_registration import register_layers
+from tfnlp.settings.options import one_of  # before the function `settings`, see below
 
 if TYPE_CHECKING:
     from tfnlp.runs.estimators import Embedder, Tagger, TextClassifier
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         verify,
     )
 
-importlib.import_module("tfnlp.settings")  # before the function of its name, see below
 __version__ = "0.1.0"
 
 _PACKAGES = (
@@ -66,7 +66,6 @@ def settings(name: str) -> dict[str, str]:
     Raises:
         ValueError: for another name.
     """
-    from tfnlp.settings.options import one_of
     from tfnlp.settings.tables import FAMILIES, TASKS
 
     classes = {**FAMILIES, **TASKS}

@@ -22,7 +22,8 @@ FAST = dict(batch_size=8, learning_rate=0.05, max_length=12)
 
 def test_a_classifier_is_searched_and_pickled(run):
     one = tfnlp.TextClassifier(run.path, epochs=1, **FAST)
-    assert clone(one).get_params() == one.get_params()
+    assert clone(one).get_params() == one.get_params() and "epochs=1" in repr(one)
+    assert "epochs" in one._repr_html_()
     with pytest.raises(NotFittedError):
         one.predict(TEXTS)
     search = GridSearchCV(one, {"epochs": [1, 4]}, cv=2).fit(TEXTS, LABELS)
@@ -38,6 +39,10 @@ def test_a_classifier_is_searched_and_pickled(run):
     assert again.best_estimator_.run_.folder != folder
     with pytest.raises(ValueError, match="no argument epoch; did you mean epochs"):
         one.set_params(epoch=3)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        one.fit(TEXTS, LABELS[:3])
+    with pytest.raises(ValueError, match="`output` is not for an estimator"):
+        one.set_params(output="run")
     with pytest.raises(ValueError, match="`model` .* must be a path or a name"):
         tfnlp.TextClassifier(run)
 

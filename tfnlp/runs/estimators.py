@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from tfnlp.data.rows import rows_of
 from tfnlp.runs.front_door import finetune, load
@@ -22,7 +22,7 @@ from tfnlp.runs.task_run import TaskRun
 from tfnlp.settings.options import Settings, names_of
 from tfnlp.settings.tables import TASKS
 
-_OWN = {"model", "train", "dev", "output", "restart", "folds", "search"}  # not a user's to set
+_OWN = {"train", "dev", "output", "restart", "folds", "search"}  # what `fit` decides
 
 
 def _check_model(model: Any) -> None:
@@ -55,8 +55,12 @@ class _FineTuned(BaseEstimator):
         """
         kind: type[Settings] = TASKS[self.task][0]
         for name in params:
-            if name != "model" and (name in _OWN or name not in names_of(kind)):
-                raise ValueError(kind.refusal(name) if name not in _OWN else f"`{name}` is not set")
+            if name in _OWN:
+                raise ValueError(
+                    f"`{name}` is not for an estimator: `fit` makes a run of its own"
+                )
+            if name not in names_of(kind):
+                raise ValueError(kind.refusal(name))
         self.model = params.pop("model", self.model)
         self._given.update(params)
         return self
@@ -84,6 +88,7 @@ class _FineTuned(BaseEstimator):
 
     def _rows(self, X: Any, y: Any) -> list[tuple[Any, ...]]:
         rows, labels = _columns(X), [label for _, label in rows_of(y, "y")]
+        check_consistent_length(rows, labels)
         return [(*row, label) for row, label in zip(rows, labels, strict=True)]
 
     def _predictions(self, X: Any) -> list[dict[str, Any]]:
@@ -151,6 +156,7 @@ class Tagger(_FineTuned):
     task = "tag"
 
     def _rows(self, X: Any, y: Any) -> list[tuple[Any, ...]]:
+        check_consistent_length(X, y)
         return [(list(words), list(tags)) for words, tags in zip(X, y, strict=True)]
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[list[str]]:
