@@ -149,8 +149,8 @@ WORKS = {
     "export_litert": _use("export --format litert --output folder", "pretrain_bert"),
     "export_bilm": _use("export --format bilm --output folder", "pretrain_elmo"),
     "export_word2vec": _use("export --format word2vec --output vectors.txt", "pretrain_glove"),
-    "predict_elmo": _use("predict elmo --input TEXT --hdf5 layers.hdf5", "pretrain_elmo"),
-    "predict_task": _use("predict task --input DEV --output said.jsonl", "finetune_classify"),
+    "predict_elmo": _use("predict --input TEXT --hdf5 layers.hdf5", "pretrain_elmo"),
+    "predict_task": _use("predict --input DEV --output said.jsonl", "finetune_classify"),
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ step "$BIN/tfnlp" pretrain bert --input $BOOK --vocab "$DEMO/vocab.txt" --output
     --size tiny --seq-length 32 --batch-size 64 --steps "$STEPS" --learning-rate 1e-3 \
     --initializer-range 0.06 --dropout 0 --bf16
 step "$BIN/tfnlp" export --model "$RUN" --output "$DEMO/modules" --seq-length 32 --overwrite
-step "$BIN/tfnlp" predict bert --model "$RUN" "Mary looked at the [MASK] and smiled ."
+step "$BIN/tfnlp" predict --model "$RUN" "Mary looked at the [MASK] and smiled ."
 step "$BIN/tfnlp" show attention --model "$RUN" "Mary looked at the [MASK] and smiled ." \
     --output "$DEMO/attention.html"
 step quiet "$BIN/python" examples/use_modules.py "$DEMO/modules" tfnlp/books/the_secret_garden.txt \

@@ -17,7 +17,7 @@ quiet() { "$@" 2> >(grep -vE '^(WARNING: All log|[IWE]0000 )' >&2); }
 step "$BIN/tfnlp" pretrain elmo --input $BOOK --tokenize --output "$RUN" --restart \
     --size mini --units 256 --samples 0 --batch-size 32 --reset sentence --epochs "$EPOCHS" \
     --optimizer adamw --learning-rate 1e-3 --warmup 0.05 --schedule linear --dropout 0.2 --bf16
-step "$BIN/tfnlp" predict elmo --model "$RUN" --corpus $BOOK --tokenize --same --word left --top 3 \
+step "$BIN/tfnlp" predict --model "$RUN" --corpus $BOOK --tokenize --same --word left --top 3 \
     "She left the room ." "He turned to the left ."
 step "$BIN/tfnlp" export --model "$RUN" --output "$DEMO/elmo_module" --overwrite
 step quiet "$BIN/python" examples/use_elmo.py "$DEMO/elmo_module" --word like \

@@ -16,7 +16,7 @@ quiet() { "$@" 2> >(grep -vE '^(WARNING: All log|[IWE]0000 )' >&2); }
 step "$BIN/tfnlp" pretrain gpt --input book:the_secret_garden --output "$RUN" --restart \
     --num-layers 2 --hidden-size 192 --num-heads 6 --vocab-size 2000 --seq-length 64 \
     --epochs "$EPOCHS" --learning-rate 2e-3 --dropout 0.2 --bf16
-step "$BIN/tfnlp" predict gpt --model "$RUN" --samples 2 --max-new-tokens 60 "Mary opened the door"
+step "$BIN/tfnlp" predict --model "$RUN" --samples 2 --max-new-tokens 60 "Mary opened the door"
 step "$BIN/tfnlp" export --model "$RUN" --output "$DEMO/gpt_modules" --overwrite
 step quiet "$BIN/python" examples/use_gpt.py "$DEMO/gpt_modules" "The robin"
 

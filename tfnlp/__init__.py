@@ -15,8 +15,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.keras_registration import register_layers
+from tfnlp.settings.options import one_of  # before the function `settings`, see below
 
 if TYPE_CHECKING:
+    from tfnlp.runs.estimators import Embedder, Tagger, TextClassifier
     from tfnlp.runs.front_door import (
         check,
         embed,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
         verify,
     )
 
-importlib.import_module("tfnlp.settings")  # before the function of its name, see below
 __version__ = "0.1.0"
 
 _PACKAGES = (
@@ -37,7 +38,12 @@ _PACKAGES = (
     "training",
 )  # fmt: skip
 
+_ESTIMATORS = ("Embedder", "Tagger", "TextClassifier")
+
 __all__ = [
+    "Embedder",
+    "Tagger",
+    "TextClassifier",
     "__version__",
     "check",
     "embed",
@@ -65,13 +71,14 @@ def settings(name: str) -> dict[str, str]:
 
     classes = {**FAMILIES, **TASKS}
     if name not in tuple(classes):
-        raise ValueError(f"`name` {name!r} must be one of {', '.join(classes)}")
+        raise ValueError(one_of("name", name, classes))
     return classes[name][0].described()
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("tfnlp.runs.front_door"), name)
+        module = "estimators" if name in _ESTIMATORS else "front_door"
+        return getattr(importlib.import_module(f"tfnlp.runs.{module}"), name)
     if name in _PACKAGES:
         return importlib.import_module(f"tfnlp.{name}")
     raise AttributeError(f"module 'tfnlp' has no attribute {name!r}")

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +26,17 @@ except ImportError:  # not a POSIX system
     fcntl = None
 
 HUGGINGFACE, KAGGLE = "hf://", "kaggle://"
+# On Hugging Face, for those who give a name without what is before it.
+WELL_KNOWN = (
+    "google-bert/bert-base-uncased", "google-bert/bert-base-cased",
+    "google-bert/bert-large-uncased", "google-bert/bert-base-multilingual-cased",
+    "FacebookAI/roberta-base", "FacebookAI/roberta-large", "FacebookAI/xlm-roberta-base",
+    "distilbert/distilbert-base-uncased", "distilbert/distilroberta-base", "albert/albert-base-v2",
+    "google/electra-small-discriminator", "google/electra-base-discriminator",
+    "microsoft/mpnet-base", "openai-community/gpt2", "openai-community/openai-gpt",
+    "sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/all-mpnet-base-v2",
+    "intfloat/e5-small-v2", "BAAI/bge-small-en-v1.5",
+)  # fmt: skip
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.\-]*"
 _HUGGINGFACE = re.compile(rf"hf://(?P<name>{_WORD}(/{_WORD})?)(@(?P<revision>[^@\s]+))?")
 _KAGGLE = re.compile(rf"kaggle://(?P<name>{_WORD}(/{_WORD}){{3}})(/(?P<revision>[0-9]+))?")
@@ -72,6 +84,44 @@ def at_revision(name: str, revision: str) -> str:
     mark = "@" if name.startswith(HUGGINGFACE) else "/"
     scheme = HUGGINGFACE if name.startswith(HUGGINGFACE) else KAGGLE
     return f"{scheme}{_parts(name)[0]}{mark}{revision}"
+
+
+def push(model: Any, name: str, private: bool, settings: dict[str, Any]) -> str:
+    """Upload a model to a repository of Hugging Face, which is made if there is none.
+
+    Args:
+        model: What `save(folder, **settings)` writes.
+        name: `org/name`, with or without `hf://`, and `@branch`.
+        private: Of a new repository: whether others may read it.
+        settings: Those of `save`, such as `format`.
+
+    Returns:
+        `hf://org/name`, which `tfnlp.load` takes.
+
+    Raises:
+        ValueError: for another name, or a model that has no such files.
+        OSError: if it can't be uploaded.
+    """
+    name = f"{HUGGINGFACE}{name.removeprefix(HUGGINGFACE)}"
+    repository, revision = _parts(name)
+    hub = _library("huggingface_hub", "huggingface", "resolve_revision", name)
+    with tempfile.TemporaryDirectory() as parent:
+        folder = os.path.join(parent, "model")
+        model.save(folder, **settings)
+        try:
+            api = hub.HfApi()
+            api.create_repo(repository, private=private, exist_ok=True)
+            said = "Upload a model of tfnlp"
+            more = {"revision": revision, "commit_message": said}
+            api.upload_folder(repo_id=repository, folder_path=folder, **more)
+        except Exception as error:  # those of the HTTP library too, which differs between versions
+            if _http_status(error) in (401, 403):
+                raise OSError(
+                    f"{name} may not be written: set HF_TOKEN to a token that may write to it"
+                ) from error
+            reason = first_line(error).rstrip(".")
+            raise OSError(f"{name} can't be uploaded: {reason}; try again") from error
+    return name
 
 
 def _library(package: str, extra: str, latest: str, name: str) -> Any:

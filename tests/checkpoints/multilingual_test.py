@@ -60,7 +60,7 @@ def test_logits_of_an_xlm_roberta():
     real = found["input_mask"] != 0
     logits = model.pretrainer(inputs)["mlm_logits"].numpy()
     np.testing.assert_allclose(logits[real], expected("xlm")["logits"][real], atol=1e-5)
-    assert model.predict("the <mask> sang", top=2)[0][0]
+    assert model.predict("the <mask> sang", top=2)[0]
 
 
 def test_states_of_more_tokens_than_the_buckets_tell_apart():

@@ -37,7 +37,7 @@ def test_a_task_of_peft_gives_its_logits(capsys):
     found = run.task_model.model(inputs)["class_logits"]
     np.testing.assert_allclose(found, expected["logits"], atol=1e-5)
     assert run.labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
-    assert command("predict", "task", "--model", PEFT / "bert_classify", "so good") == 0
+    assert command("predict", "--model", PEFT / "bert_classify", "so good") == 0
     assert "LABEL_" in capsys.readouterr().out
 
 
@@ -227,7 +227,7 @@ def test_refusals(changes, said, tmp_path, capsys):
     base = dict(base_model_name_or_path=str(golden("bert_xsmall_dummy_pt")))
     stated = dict(file="adapter_config.json", **{**base, **changes})
     folder = copied(PEFT / "bert_classify", tmp_path / "adapters", **stated)
-    assert command("predict", "task", "--model", folder, "so good") == 1
+    assert command("predict", "--model", folder, "so good") == 1
     assert said in error(capsys)
 
 
@@ -236,5 +236,5 @@ def test_damaged_files_are_refused(tmp_path, capsys):
     stated = dict(file="adapter_config.json", base_model_name_or_path=base)
     weights = copied(PEFT / "bert_classify", tmp_path / "x", **stated) / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    assert command("predict", "task", "--model", weights.parent, "so good") == 1
+    assert command("predict", "--model", weights.parent, "so good") == 1
     assert "adapter" in error(capsys)

@@ -44,7 +44,7 @@ def test_evaluate_prints_what_training_measured(made, capsys):
 @pytest.mark.slow
 def test_predict_fills_masks_and_judges_pairs(made, capsys):
     run = made("bert").run
-    command = ["predict", "bert", "--model", run, "The [MASK] was", "--top", 3]
+    command = ["predict", "--model", run, "The [MASK] was", "--top", 3]
     capsys.readouterr()
     found = []
     for more in ([], ["--bf16"]):
@@ -54,7 +54,7 @@ def test_predict_fills_masks_and_judges_pairs(made, capsys):
         found.append([float(guess.split()[1]) for guess in out[1].split("  ")[1:]])
     assert len(found[0]) == 3 and found[0] == sorted(found[0], reverse=True)
     assert found[1] == pytest.approx(found[0], abs=0.01)
-    assert tfnlp("predict", "bert", "--model", run, "She went in.", "--pair", "It was dark.") == 0
+    assert tfnlp("predict", "--model", run, "She went in.", "--pair", "It was dark.") == 0
     assert 0 < float(capsys.readouterr().out.split()[0]) < 1
 
 
@@ -157,7 +157,7 @@ def test_an_error_that_says_nothing_is_named(monkeypatch, capsys):
 @pytest.mark.parametrize(
     "command",
     [
-        "predict bert --model s3://bucket/run x",
+        "predict --model s3://bucket/run x",
         "finetune classify --model s3://bucket/run --train rows.tsv --output task",
         "pretrain bert --input text.txt --output s3://bucket/run",
         "pretrain bert --examples s3://bucket/run --output run",

@@ -168,7 +168,7 @@ def sentences(tmp_path_factory):
 
 
 def predict(*arguments):
-    return tfnlp("predict", "elmo", "--model", BILM, *arguments)
+    return tfnlp("predict", "--model", BILM, *arguments)
 
 
 @functools.cache

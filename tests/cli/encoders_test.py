@@ -64,7 +64,7 @@ def test_exported_modules_without_tfnlp(family, made, tmp_path):
         first, second = loaded.tokenizer.tokenize(TEXTS).to_list()
         want = [0, *first, 2, 2, *second, 2]
         assert served["pair"][0].tolist() == want + [1] * (24 - len(want))
-        (guesses,) = loaded.predict("the <mask> was", top=3)[0]
+        (guesses,) = loaded.predict("the <mask> was", top=3)
         assert served["tokens"][0, 0].tolist() == [token for token, _ in guesses]
         np.testing.assert_allclose(served["shares"][0, 0], [p for _, p in guesses], rtol=1e-4)
 
@@ -105,6 +105,6 @@ def test_an_electra_marks_what_was_replaced(made, capsys):
     assert {"masked_lm_accuracy", "discriminator_accuracy", "replaced"} <= set(found)
     ((first, p), *rest) = model.predict(["the dog ran"])[0]
     assert first == "the" and 0 < p < 1 and len(rest) >= 2
-    assert tfnlp("predict", "electra", "--model", toy.run, "--threshold", 0, "the dog ran") == 0
+    assert tfnlp("predict", "--model", toy.run, "--threshold", 0, "the dog ran") == 0
     marked = " ".join(f"[{token} {q:.2f}]" for token, q in [(first, p), *rest])
     assert capsys.readouterr().out == f"{marked}\n"

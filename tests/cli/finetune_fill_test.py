@@ -77,7 +77,7 @@ def test_lines_that_are_documents_have_no_next_sentences(pretrained, tmp_path, c
     assert "next-sentence accuracy" not in captured.out
     names = " ".join(checkpoint(run))
     assert "next_sentence_head" not in names and "pooler" in names  # the encoder stays as it was
-    assert tfnlp("predict", "bert", "--model", run, "a", "--pair", "b") == 1
+    assert tfnlp("predict", "--model", run, "a", "--pair", "b") == 1
     assert "no next-sentence head" in error(capsys)
 
 

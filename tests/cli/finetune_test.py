@@ -1,5 +1,6 @@
 """`tfnlp finetune`: what it does beside training, and what it says of bad input."""
 
+import io
 import json
 import os
 import shutil
@@ -71,11 +72,11 @@ def test_frozen_layers_and_texts_from_the_command_line(files, tmp_path, capsys, 
     assert any(path.startswith("layer_1/") for path in moved)
 
     capsys.readouterr()
-    predict = ["predict", "task", "--model", run]
+    predict = ["predict", "--model", run]
     assert tfnlp(*predict, "the dog", "a cat", "he was", "here") == 0
     lines = capsys.readouterr().out.strip().split("\n")
     assert [line.split(maxsplit=2)[2] for line in lines] == ["the dog | a cat", "he was | here"]
-    monkeypatch.setattr("sys.stdin", iter(["the dog\ta cat\n", "\n", "he was\there\n"]))
+    monkeypatch.setattr("sys.stdin", io.StringIO("the dog\ta cat\n\nhe was\there\n"))
     assert tfnlp(*predict) == 0
     assert capsys.readouterr().out.strip().split("\n") == lines
     assert tfnlp(*predict, "only one") == 1
@@ -91,5 +92,5 @@ def test_what_a_folder_is_not(made, tmp_path, capsys):
     assert tfnlp(*command, "--model", run, "--output", tmp_path / "again") == 1
     assert "fine-tuned already" in error(capsys)
     (run / "results.json").write_text("{")
-    assert tfnlp("predict", "task", "--model", run, "a text") == 1
+    assert tfnlp("predict", "--model", run, "a text") == 1
     assert "results.json" in error(capsys)

@@ -48,7 +48,7 @@ def test_words_of_gpt(made, tmp_path, capsys):
     assert tfnlp(*made("gpt").command(folder, bpe="gpt", steps=2)) == 0
     assert "\n</w>" in read_bpe(folder / "vocab")[0]
     capsys.readouterr()
-    command = ["predict", "gpt", "--model", folder, "--max-new-tokens", "3", "Mary went"]
+    command = ["predict", "--model", folder, "--max-new-tokens", "3", "Mary went"]
     assert tfnlp(*command) == 0
     assert capsys.readouterr().out.startswith("Mary went ")
 
@@ -56,7 +56,7 @@ def test_words_of_gpt(made, tmp_path, capsys):
 def test_predict_continues_a_text(made, capsys):
     def said(*more):
         capsys.readouterr()
-        command = ["predict", "gpt", "--model", made("gpt").run, "Mary went"]
+        command = ["predict", "--model", made("gpt").run, "Mary went"]
         command += ["--max-new-tokens", "12"]
         assert tfnlp(*command, *more) == 0
         return capsys.readouterr().out
@@ -71,7 +71,7 @@ def test_predict_continues_a_text(made, capsys):
 def test_broken_vocabulary_of_a_run(made, tmp_path, capsys):
     shutil.copytree(made("gpt").run, tmp_path / "run")
     (tmp_path / "run/vocab/encoder.json").write_text('{"a": 0', encoding="utf-8")
-    assert tfnlp("predict", "gpt", "--model", tmp_path / "run", "Mary") == 1
+    assert tfnlp("predict", "--model", tmp_path / "run", "Mary") == 1
     assert "encoder.json" in error(capsys)
 
 

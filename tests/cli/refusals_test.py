@@ -106,21 +106,21 @@ REFUSED = {
         "--analogies pairs.txt": "line 1 has 3 words",
     },
     # Prediction.
-    "predict bert --model {bert}": {
+    "predict --model {bert}": {
         "'no mask here'": "has no [MASK]",
         f"'[MASK] {'a ' * 60}'": "the model reads 40",
-        "'a [MASK]' --model task": "task is fine-tuned already",
+        "'a [MASK]' --threshold 0.3": "--threshold is for an ELECTRA, not for a BERT or an ALBERT",
     },
-    "predict gpt --model {gpt} Mary": {
+    "predict --model {gpt} Mary": {
         "--max-new-tokens 600": "48 positions",
     },
-    "predict elmo --model {elmo}": {
+    "predict --model {elmo}": {
         "--word bank --corpus train.txt": "sentences that hold it",
         "--word bank --corpus train.txt 'a river'": "not a word of 'a river'",
         "--word zyx --corpus train.txt --same 'a zyx'": "does not hold the word",
         "--hdf5 out.hdf5": "needs --input",
     },
-    "predict word2vec --model {vectors}": {
+    "predict --model {vectors}": {
         "pear": "'pear' is not among the 2 words",
         "king -": "lacks a word at its end",
     },

@@ -167,7 +167,7 @@ def assert_evaluated_and_predicted(name, run, files, kept, folder, capsys):
     assert "<html" in page and f"{results['metrics'][results['metric']]:.2f}" in page
 
     output = folder / "predictions.jsonl"
-    predict = ["predict", "task", "--model", run, "--input", dev, "--output", output]
+    predict = ["predict", "--model", run, "--input", dev, "--output", output]
     assert tfnlp(*predict) == 0
     predictions = [json.loads(line) for line in output.read_text().splitlines()]
     for one, other in zip(predictions, kept, strict=True):

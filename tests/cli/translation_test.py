@@ -40,7 +40,7 @@ def test_translates_and_is_measured(kind, made, tmp_path, capsys):
     assert sum(row["count"] for row in printed["lengths"]) == 24
     assert (tmp_path / "report/lengths.png").read_bytes()[:4] == b"\x89PNG"
 
-    assert tfnlp("predict", "translation", "--model", toy.run, *lines(source)) == 0
+    assert tfnlp("predict", "--model", toy.run, *lines(source)) == 0
     assert capsys.readouterr().out.splitlines() == said
 
 
@@ -69,7 +69,7 @@ def test_exports_say_what_predict_says_with_tensorflow_alone(made, capsys):
     modules = [made(kind).exported for kind in TRANSLATORS]
     for kind in TRANSLATORS:
         capsys.readouterr()
-        assert tfnlp("predict", "translation", "--model", made(kind).run, *texts) == 0
+        assert tfnlp("predict", "--model", made(kind).run, *texts) == 0
         predicted.append(capsys.readouterr().out.splitlines())
     # A process of its own: operations of tensorflow-text stay once they have been loaded.
     done = run_python(READER, *modules, *texts, without_tfnlp=True, env={})

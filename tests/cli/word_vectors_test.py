@@ -75,7 +75,7 @@ def test_a_run_of_word2vec(made, tmp_path, capsys):
     assert vectors.words == words
     np.testing.assert_allclose(vectors.vectors, tables[0], rtol=1e-5)
     (run / "counts.txt").write_text("many\n")
-    assert tfnlp("predict", "word2vec", "--model", run, words[0]) == 1
+    assert tfnlp("predict", "--model", run, words[0]) == 1
     assert "counts.txt" in error(capsys)
 
 
@@ -129,7 +129,7 @@ def test_subwords_give_unseen_words_vectors(made, tmp_path, capsys):
     np.testing.assert_allclose(module(tf.constant(words)), trained, atol=1e-6)
     assert np.abs(module(tf.constant(["gardening"]))).min() > 0
     capsys.readouterr()
-    predict = ["predict", "word2vec", "--model", run, "gardenn", "--top", len(known) // 20]
+    predict = ["predict", "--model", run, "gardenn", "--top", len(known) // 20]
     assert tfnlp(*predict) == 0
     found = set(capsys.readouterr().out.split())
     assert {"garden", "gardens"} & found  # which share most of the n-grams
@@ -182,13 +182,13 @@ def test_the_nnlm_is_measured_as_it_was_trained(more, made, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_nearest_words(file, capsys):
-    assert tfnlp("predict", "word2vec", "--model", file, "king", "-", "man", "+", "woman") == 0
+    assert tfnlp("predict", "--model", file, "king", "-", "man", "+", "woman") == 0
     assert capsys.readouterr().out.split("\n")[1].endswith("  queen")
-    assert tfnlp("predict", "word2vec", "--model", file, "king", "apple", "--top", "1") == 0
+    assert tfnlp("predict", "--model", file, "king", "apple", "--top", "1") == 0
     cosine = 1 / (2 * 1.01) ** 0.5
     assert capsys.readouterr().out == f"king\n  {cosine:.3f}  man\napple\n  0.070  man\n"
     model = golden("word_vectors_gensim") / "fasttext.bin"
-    assert tfnlp("predict", "word2vec", "--model", model, "gardenerish", "--top", "2") == 0
+    assert tfnlp("predict", "--model", model, "gardenerish", "--top", "2") == 0
     best = "  {1:.3f}  {0}".format(*read_word_vectors(model).most_similar(["gardenerish"])[0])
     assert capsys.readouterr().out.split("\n")[1] == best
 

@@ -5,9 +5,11 @@ import os
 import pathlib
 import shutil
 import sys
+import types
 
 import numpy as np
 import pytest
+from huggingface_hub import HfApi
 
 import tfnlp
 from tests.cli.command import error
@@ -144,6 +146,21 @@ class TestRefused:
             with pytest.raises(ValueError, match="is not the name of a published model"):
                 tfnlp.load(name)
 
+    def test_a_name_without_scheme(self, hub, bert, tmp_path, monkeypatch, capsys):
+        hub.put("org/name", bert)
+        monkeypatch.chdir(tmp_path)
+        assert tfnlp.load("org/name").path == "hf://org/name"
+        assert "org/name is no folder here: taken as hf://org/name" in capsys.readouterr().err
+        assert command("predict", "--model", "org/name", "the [MASK]") == 0
+        with pytest.raises(FileNotFoundError, match="^hf://org/none does not exist at"):
+            tfnlp.load("org/none")
+        (tmp_path / "org").mkdir()  # a folder comes first
+        (tmp_path / "org/names").mkdir()
+        with pytest.raises(FileNotFoundError, match="org/name does not .* did you mean org/names"):
+            tfnlp.load("org/name")
+        with pytest.raises(FileNotFoundError, match="did you mean hf://sentence-transformers/all"):
+            tfnlp.load("all-MiniLM-L6")
+
     def test_not_there(self, hub, bert):
         hub.put("org/name", bert)
         with pytest.raises(FileNotFoundError, match="^hf://org/none does not exist at http.*HF_TO"):
@@ -161,6 +178,47 @@ class TestRefused:
         monkeypatch.setitem(sys.modules, "huggingface_hub", None)
         assert command("export", "--model", "hf://org/name", "--output", "no") == 1
         assert "pip install huggingface_hub" in error(capsys)
+
+
+@pytest.mark.slow
+def test_models_are_uploaded(hub, bert, made, monkeypatch):
+    """`HfApi` gets the files that `load` reads again."""
+    asked = []
+
+    def create_repo(api, repository, **more):
+        asked.append((repository, more))
+
+    def upload_folder(api, *, repo_id, folder_path, **more):
+        hub.put(repo_id, files_in(pathlib.Path(folder_path)))
+
+    monkeypatch.setattr(HfApi, "create_repo", create_repo)
+    monkeypatch.setattr(HfApi, "upload_folder", upload_folder)
+    hub.put("org/name", bert)
+    model, task = tfnlp.load("hf://org/name"), tfnlp.load(made("bert").task)
+    assert model.push_to_hub("me/bert", private=True) == "hf://me/bert"
+    assert task.push_to_hub("hf://me/task") == "hf://me/task"
+    assert asked == [
+        ("me/bert", {"private": True, "exist_ok": True}),
+        ("me/task", {"private": False, "exist_ok": True}),
+    ]
+    again = tfnlp.load("hf://me/bert")
+    for one, other in zip(again.encoder.weights, model.encoder.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+    found, want = (
+        one("a good book")["probabilities"] for one in (tfnlp.load("hf://me/task"), task)
+    )
+    assert found == pytest.approx(want, abs=1e-6)
+
+    def refused(api, *names, **more):
+        error = OSError("403")
+        error.response = types.SimpleNamespace(status_code=403)
+        raise error
+
+    monkeypatch.setattr(HfApi, "create_repo", refused)
+    with pytest.raises(OSError, match="^hf://me/bert may not be written: set HF_TOKEN"):
+        model.push_to_hub("me/bert")
+    with pytest.raises(ValueError, match="is not the name of a published model"):
+        model.push_to_hub("a/b/c")
 
 
 # It imports neither TensorFlow nor Keras: what is tested comes before.

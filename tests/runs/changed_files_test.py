@@ -43,7 +43,7 @@ def test_swapped_lines_of_a_vocabulary_stop_every_command(runs, text, capsys):
     rows.write_text("".join(f"{a}\t{b}\n" for a, b in [("text", "label"), *ROWS]))
     for arguments in (
         ("evaluate", "--model", runs / "task", "--input", rows),
-        ("predict", "bert", "--model", runs / "bert", "a [MASK]"),
+        ("predict", "--model", runs / "bert", "a [MASK]"),
         ("export", "--model", runs / "task", "--output", runs / "new"),
         ("finetune", "classify", "--model", runs / "bert", "--train", rows, "--output", runs / "x"),
         ("pretrain", "bert", "--input", text, "--output", runs / "bert"),

@@ -59,7 +59,7 @@ def test_the_loaded_model_is_the_trained_one(run):
         np.testing.assert_array_equal(ours, theirs)
     outputs = loaded(["the house was quiet", "it"])
     assert outputs["pooled_output"].shape == (2, 8)
-    ((guesses,),) = loaded.predict("Mary went into the [MASK] .", top=3)
+    (guesses,) = loaded.predict("Mary went into the [MASK] .", top=3)
     assert len(guesses) == 3 and 0 < guesses[0][1] < 1
     with pytest.raises(ValueError, match="`beams`"):
         loaded.export("nowhere", beams=3)
@@ -124,6 +124,7 @@ def test_fine_tuned_model(task, tmp_path):
         module(3)
     loaded = tfnlp.load(task.path)
     assert loaded.predict(["a good book", "a bad one"]) == found
+    assert loaded("a good book") == loaded.predict("a good book") == loaded(["a good book"])[0]
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_labels_are_learnt_and_thresholds_are_kept(tmp_path, capsys):
         assert row["labels"] == [n for n in kept if row["probabilities"][n] >= kept[n]]
     # Columns of 0 and 1, in another order, are the same examples.
     assert again.evaluate(table(tmp_path / "dev.csv", dev)) == measured
-    assert command("predict", "task", "--model", tmp_path / "run", "the dog") == 0
+    assert command("predict", "--model", tmp_path / "run", "the dog") == 0
     assert "the dog" in capsys.readouterr().out
     page = (tmp_path / "page" / "page.html").read_text()
     assert "By label" in page and "f1/cat" not in page

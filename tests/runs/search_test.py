@@ -51,7 +51,7 @@ def test_search_is_a_product_with_all_vectors(index, monkeypatch, capsys):
         assert all(row["text"] == TEXTS[row["row"]] for row in rows)
     assert found.search(QUERIES[0], top=999)[-1]["row"] == products[0].argmin()
     assert list(found.texts()) == TEXTS
-    assert command("predict", "search", "--index", index, "--top", "2", "--json", *QUERIES) == 0
+    assert command("predict", "--model", index, "--top", "2", "--json", *QUERIES) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["query"] for line in lines] == QUERIES
     assert lines[1]["found"] == found.search(QUERIES, top=2)[1]
@@ -126,8 +126,8 @@ def test_what_can_not_be_is_one_line(folder, index, tmp_path, capsys):
         assert command("embed", *more, *arguments)
         assert said in error(capsys)
     assert not list(tmp_path.iterdir())
-    assert command("predict", "search", "--index", tmp_path, "a")
-    assert "is no index" in error(capsys)
+    assert command("predict", "--model", tmp_path, "a")
+    assert "is an empty folder" in error(capsys)
     found = tfnlp.load(index)
     with pytest.raises(ValueError, match="has no graph"):
         found.search("a", exact=False)

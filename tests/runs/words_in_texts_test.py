@@ -124,7 +124,7 @@ def test_a_run_splits_texts_as_its_training(tmp_path, capsys):
     assert [one["tags"] for one in words] == [one["tags"] for one in found]
     assert task.evaluate(rows[:20])["f1"] == pytest.approx(task.results["metrics"]["f1"])
     capsys.readouterr()
-    assert command("predict", "task", "--model", tmp_path / "run", "--json", texts[0]) == 0
+    assert command("predict", "--model", tmp_path / "run", "--json", texts[0]) == 0
     assert json.loads(capsys.readouterr().out)["spans"] == found[0]["spans"]
     task.export(tmp_path / "module")
     served = load_served(tmp_path / "module").actions["tag"].run([{"text": texts[0]}])

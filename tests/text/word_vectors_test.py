@@ -27,10 +27,26 @@ def test_most_similar_is_the_cosine():
 
 def test_given_words_are_left_out():
     # The cosines of "apple" and "nothing" are exactly 0: the more frequent word is first.
-    assert [w for w, _ in make().most_similar(["man"], count=99)] == [
+    assert [w for w, _ in make().most_similar(["man"], topn=99)] == [
         "king", "apple", "nothing", "queen", "woman"
     ]  # fmt: skip
     assert len(make().most_similar(["king"], ["apple"], 99)) == 4
+
+
+def test_words_and_vectors_are_read_as_those_of_gensim():
+    """What gensim 4.4.0 returns for the same table (`KeyedVectors`)."""
+    vectors = make()
+    assert len(vectors) == 6 and list(vectors) == WORDS
+    assert "queen" in vectors and "duke" not in vectors
+    np.testing.assert_array_equal(vectors["queen"], [-1, 1, 0])
+    np.testing.assert_array_equal(vectors[["man", "apple"]], [[1, 0, 0], [0, 0, 3]])
+    assert vectors.similarity("king", "man") == pytest.approx(0.70710677)
+    assert vectors.similarity("king", "queen") == pytest.approx(0)
+    assert vectors.most_similar("king", topn=1) == [("man", pytest.approx(0.70710677))]
+    found = vectors.most_similar(positive=["king", "woman"], negative=["man"], topn=1)
+    assert found == [("queen", pytest.approx(0.9596830))]
+    with pytest.raises(KeyError, match="'duke' is not among the 6 words"):
+        vectors["duke"]
 
 
 def test_subwords_give_unseen_words_vectors():
@@ -38,7 +54,7 @@ def test_subwords_give_unseen_words_vectors():
     vectors = make(subwords=subwords)
     np.testing.assert_allclose(vectors.vector("kingly"), [1, 1, 1])
     np.testing.assert_allclose(vectors.vector("king"), [1, 1, 0])
-    assert vectors.most_similar(["kingly"], count=1)[0][0] == "king"
+    assert vectors.most_similar(["kingly"], topn=1)[0][0] == "king"
     with pytest.raises(ValueError, match="too short"):
         vectors.vector("")
     with pytest.raises(ValueError, match="'kingly' is not among the 6 words"):
@@ -55,7 +71,7 @@ def test_faulty_words(words, said):
 
 @pytest.mark.parametrize(
     "asked, said",
-    [(([],), "at least one"), ((["king"], [], 0), "count=0"), ((["kong"],), "'kong'")],
+    [(([],), "at least one"), ((["king"], [], 0), "topn=0"), ((["kong"],), "'kong'")],
 )
 def test_faulty_questions(asked, said):
     with pytest.raises(ValueError, match=said):

@@ -171,26 +171,6 @@ def test_early_stopping_survives_a_restart(tmp_path):
 
 
 @pytest.mark.slow
-def test_keras_callbacks_are_called_and_can_stop():
-    seen = []
-
-    class Watch(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            seen.append(("batch", batch, logs["loss"]))
-
-        def on_epoch_end(self, epoch, logs=None):
-            seen.append(("epoch", epoch, logs["val_loss"]))
-            self.model.stop_training = epoch == 1
-
-    trainer = toy_trainer()
-    train(trainer, 10, evaluate_every=2, callbacks=[Watch()])
-    assert [s[:2] for s in seen] == [
-        ("batch", 0), ("batch", 1), ("epoch", 0), ("batch", 2), ("batch", 3), ("epoch", 1),
-    ]  # fmt: skip
-    assert trainer.step == 4
-
-
-@pytest.mark.slow
 def test_a_loss_that_is_no_number_stops_before_the_checkpoint(tmp_path):
     class Broken(ToyBatches):
         def batch(self, step):

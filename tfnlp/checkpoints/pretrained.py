@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -201,17 +201,49 @@ class Pretrained:
         """
         return self.export(directory, **{**settings, "format": format})
 
-    def predict(self, texts: Any = None, **settings: Any) -> list[Any]:
-        """Return what `tfnlp predict` prints, as Python values: one for each text.
+    def push_to_hub(self, name: str, private: bool = False, **settings: Any) -> str:
+        """Upload the files of Hugging Face to `hf://org/name`; needs huggingface_hub and a token.
+
+        Args:
+            name: `org/name`, with or without `hf://`, and `@branch`.
+            private: Of a new repository: whether others may read it.
+            settings: As of `save`, such as `format="sentence-transformers"`.
+
+        Returns:
+            the name, which `tfnlp.load` takes.
+
+        Raises:
+            ValueError: for another name, or a model that has no such files.
+            OSError: if it can't be uploaded.
+        """
+        return self.family.pushed(self, name, private, settings)
+
+    def predict(self, texts: Any = None, **settings: Any) -> Any:
+        """Return what `tfnlp predict` prints, as Python values: a list of one for each text.
+
+        Of one text, a string, it is its own alone; of several words in a string the list.
 
         Args:
             texts: Strings, or one, as in `__call__`; None where the settings say all.
             settings: Those of `tfnlp predict` for the family, such as `top` or `max_new_tokens`.
         """
-        texts = None if texts is None else texts_of(texts, "texts")
+        given = None if texts is None else texts_of(texts, "texts")
         if is_elsewhere():
-            return self._in_tensorflow("predict", texts, **settings)
-        return self.family.predicted(self, texts, settings)
+            found = self._in_tensorflow("predict", given, **settings)
+        else:
+            found = self.family.predicted(self, given, settings)
+        return found[0] if is_text(texts) and len(found) == 1 else found
+
+    @property
+    def prediction(self) -> Any:
+        """The class of what `tfnlp predict` takes."""
+        return self.family.prediction
+
+    def lines(self, settings: Any) -> Iterator[str]:
+        """Yield what `tfnlp predict` prints, in pieces."""
+        self.family.check_weights(self)
+        self.family.check_prediction(settings)
+        yield from self.family.lines(self, settings)
 
     def evaluate(self, text: Any = None, **settings: Any) -> dict[str, Any]:
         """Return what `tfnlp evaluate` measures on a text.

@@ -36,6 +36,7 @@ from tfnlp.cli import (
 from tfnlp.cli.options import HelpFormatter, with_flags
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.engine import use_engine
+from tfnlp.settings.options import model_place
 from tfnlp.settings.training import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
@@ -75,7 +76,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if not argument.isprintable() and argument != argument.encode("utf-8", "ignore").decode():
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
             parser.error(f"the argument {shown} is not UTF-8 text")
-    return parser.parse_args(argv[1:])
+    return parser.parse_args(predict.without_kind(argv[1:]))
 
 
 def main(options: argparse.Namespace) -> int:
@@ -138,14 +139,13 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    reads = getattr(COMMANDS[options.command], "READS_MODEL", False)
-    if not reads or getattr(options, "kind", None) == "search":
+    if not getattr(COMMANDS[options.command], "READS_MODEL", False):
         yield
         return
 
     from tfnlp.families.published import opened
 
-    options.given_model = options.model
+    options.given_model = options.model = model_place(options.model)
     with opened(options.model) as place:
         options.model = place.folder
         yield

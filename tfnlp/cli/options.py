@@ -62,21 +62,27 @@ def add_options(
 
     Those without a group stand under `heading`, if it is given: one of several kinds of settings
     that the command takes, so that none must be given. Options that other settings of the
-    command have, too, are added once. Options that are not given stay out of the namespace:
-    `config_of` tells them from the others.
+    command have, too, are added once, with the help of each. Options that are not given stay out
+    of the namespace: `config_of` tells them from the others.
     """
     hints = typing.get_type_hints(config)
     known = parser.get_default("config_classes") or ()
-    there = {flag_of(field) for one in known for field in dataclasses.fields(one)}
+    there = {_word(field) for one in known for field in dataclasses.fields(one)}
     groups: dict[str, Any] = {} if heading else {"": parser}
     for field in sorted(dataclasses.fields(config), key=_place):
-        if flag_of(field) in there:
+        if _word(field) in there:
+            _add_help(parser, field, heading)
             continue
         group = field.metadata["group"]
         if group not in groups:
             groups[group] = parser.add_argument_group(group or heading)
         _add_option(groups[group], field, hints[field.name], is_required(field) and not heading)
     parser.set_defaults(config_classes=(*known, config))
+
+
+def _word(field: dataclasses.Field) -> str:
+    """Return what names an argument of the command."""
+    return field.name if field.metadata["positional"] else flag_of(field)
 
 
 def _place(field: dataclasses.Field) -> int:
@@ -113,6 +119,16 @@ def _add_option(group: Any, field: dataclasses.Field, hint: Any, required: bool)
     group.add_argument(flag_of(field), dest=field.name, **more)
 
 
+def _add_help(
+    parser: argparse.ArgumentParser, field: dataclasses.Field, heading: str | None
+) -> None:
+    """Add to the help of an option what it means for another kind of settings."""
+    for action in parser._actions:
+        same = _word(field) in (action.dest, *action.option_strings)
+        if same and not field.metadata["positional"] and not action.help.endswith(_help(field)):
+            action.help += f"; of {heading}: {_help(field)}"
+
+
 def _help(field: dataclasses.Field) -> str:
     """Return the help of a field with its default, if there is one to show."""
     text = field.metadata["help"].replace("%", "%%")
@@ -124,13 +140,11 @@ def _help(field: dataclasses.Field) -> str:
 
 
 def add_bf16(parser: argparse.ArgumentParser) -> None:
-    """Add `--bf16` to a command that uses a model, unless its config has one."""
-    classes = parser.get_default("config_classes")
-    if "bf16" not in {field.name for one in classes for field in dataclasses.fields(one)}:
-        parser.add_argument(
-            "--bf16", action="store_const", const="mixed_bfloat16", dest="dtype",
-            help="matrix products in bfloat16",
-        )  # fmt: skip
+    """Add `--bf16` to a command that uses a model."""
+    parser.add_argument(
+        "--bf16", action="store_const", const="mixed_bfloat16", dest="dtype",
+        help="matrix products in bfloat16",
+    )  # fmt: skip
 
 
 def flag_of(field: dataclasses.Field) -> str:
@@ -148,9 +162,5 @@ def config_of(options: argparse.Namespace, config: type[Settings] | None = None)
 
 def with_flags(message: str, classes: tuple[type[Settings], ...]) -> str:
     """Return a message in which the arguments in backticks are options of the command."""
-    flags = {
-        field.name: field.name if field.metadata["positional"] else flag_of(field)
-        for config in classes
-        for field in dataclasses.fields(config)
-    }
+    flags = {field.name: _word(field) for config in classes for field in dataclasses.fields(config)}
     return re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), message)

@@ -9,6 +9,7 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.albert import ALBERT_FILES
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.vocabularies import Subwords
+from tfnlp.settings.encoders import PairPrediction
 from tfnlp.text import SentencePieceTokenizer, read_model, train_sentencepiece, write_model
 
 
@@ -48,6 +49,7 @@ class Albert(Encoder):
     """Masked LM and sentence order."""
 
     name, title = "albert", "an ALBERT"
+    prediction = PairPrediction
     sizes = {
         "tiny": models.ALBERT_TINY,
         "mini": models.ALBERT_MINI,

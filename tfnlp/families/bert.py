@@ -9,6 +9,7 @@ from tfnlp.checkpoints.bert import BERT_FILES
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.sizes import learning_rate, recorded
 from tfnlp.settings.bert import BertSettings
+from tfnlp.settings.encoders import PairPrediction
 
 _MOSTLY_RANDOM = 0.75  # share of random pairs; half are random where documents have sentences
 
@@ -17,6 +18,7 @@ class Bert(Encoder):
     """Masked LM and next sentence."""
 
     name, title = "bert", "a BERT"
+    prediction = PairPrediction
     sizes = {
         "tiny": models.BERT_TINY,
         "mini": models.BERT_MINI,

@@ -25,6 +25,7 @@ class Electra(Encoder):
     """A generator that fills masks and a discriminator that tells its tokens from the text's."""
 
     name, title = "electra", "an ELECTRA"
+    prediction = ElectraPrediction
     sizes = {
         "tiny": models.ELECTRA_TINY,
         "mini": models.ELECTRA_MINI,

@@ -20,6 +20,7 @@ from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
 from tfnlp.data.corpus.arrays import int32_checksum
 from tfnlp.data.corpus.python_text import documents_of
+from tfnlp.data.rows import is_path
 from tfnlp.families.checked import stated
 from tfnlp.families.family import Loader, Planned
 from tfnlp.families.fitting import Features, Tunable
@@ -65,7 +66,7 @@ class Elmo(LanguageModel, Tunable, Planned):
     encoder, pretrainer = staticmethod(models.elmo), staticmethod(models.elmo_pretrainer)
     unrecorded_heads = frozenset({"dropout", "resets"})
     evaluation = ElmoEvaluation
-    predicts = "elmo"
+    prediction = ElmoPrediction
     trains = False
     word_embeddings = True
 
@@ -388,22 +389,26 @@ def marked(words: list[str], place: int, around: int = 9) -> str:
     return f"{'... ' if first else ''}{' '.join(shown)}{' ...' if last < len(words) else ''}"
 
 
-def write_layers(encoder: Model, source: str, path: str, carry_state: bool) -> str:
-    """Write all layers of the sentences of a file as an HDF5 file, as bilm-tf does.
+def write_layers(encoder: Model, source: Any, path: str, carry_state: bool) -> str:
+    """Write all layers of the sentences of files as an HDF5 file, as bilm-tf does.
 
     It has a data set `[layers, T, 2P]` for each sentence. Return a line that says what was written.
     """
-    with open(source, encoding="utf-8") as lines:
-        count = sum(1 for _ in lines)  # and checks that all of it is UTF-8
-        if not count:
-            raise ValueError(f"{source} is empty; give a file with a sentence a line")
-        lines.seek(0)
-        sentences = (line.split() for line in lines)
-        if carry_state:
-            layers = running_layers(encoder, sentences)
-        else:
-            layers = sentence_layers(ElmoModule(encoder), sentences)
-        with written_hdf5(path) as file:
-            for number, values in enumerate(ProgressBar(layers, total=count, unit="sentences")):
-                file.create_dataset(str(number), data=values)
+    paths = [source] if is_path(source) else source
+
+    def sentences() -> Iterator[list[str]]:
+        for name in paths:
+            with open(name, encoding="utf-8") as lines:
+                yield from map(str.split, lines)
+
+    count = sum(1 for _ in sentences())  # and checks that all of it is UTF-8
+    if not count:
+        raise ValueError(f"{', '.join(paths)} is empty; give a file with a sentence a line")
+    if carry_state:
+        layers = running_layers(encoder, sentences())
+    else:
+        layers = sentence_layers(ElmoModule(encoder), sentences())
+    with written_hdf5(path) as file:
+        for number, values in enumerate(ProgressBar(layers, total=count, unit="sentences")):
+            file.create_dataset(str(number), data=values)
     return f"{path}: {count} sentences, {values.shape[0]} layers of {values.shape[2]}"

@@ -57,7 +57,7 @@ class Encoder(Tunable, Planned):
     """
 
     row = ("seq_length", "num_layers", "hidden_size")
-    evaluation = MaskedEvaluation
+    evaluation, prediction = MaskedEvaluation, MaskPrediction
     packs = True
     files: ClassVar[EncoderFiles]
     subwords: ClassVar[Subwords] = WORD_PIECES
@@ -200,11 +200,6 @@ class Encoder(Tunable, Planned):
     ) -> Callable[..., np.ndarray]:
         """Return the function of strings to one vector each."""
         return of_tokens(loaded.encoder, self.reader(loaded), loaded, settings)
-
-    @property
-    def predicts(self) -> str:
-        """The sub-command of `tfnlp predict`."""
-        return self.name
 
     def check_prediction(self, settings: MaskPrediction) -> None:
         """Check that there is something to fill."""

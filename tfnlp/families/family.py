@@ -19,10 +19,10 @@ from tfnlp.families.preparation import Preparation
 from tfnlp.families.sentences import embedded, measured_on_pairs, sentence_settings
 from tfnlp.files import same_folder
 from tfnlp.formats import export
+from tfnlp.published import push
 from tfnlp.settings.options import Settings
 from tfnlp.settings.tables import FAMILIES as SETTINGS
-from tfnlp.settings.tables import PREDICTIONS
-from tfnlp.settings.use import EvaluationSettings, PairsEvaluation
+from tfnlp.settings.use import EvaluationSettings, PairsEvaluation, PredictionSettings
 
 # Arguments of models that a run does not record: they change no weight.
 _UNRECORDED = frozenset({"name", "dtype", "packed", "encoder", "model"})
@@ -49,7 +49,7 @@ class Family(abc.ABC):
         pretrainer: The one that puts the heads on it; None: a run trains and saves the encoder.
         unrecorded_heads: Arguments of the pretrainer that follow from other settings of a run.
         evaluation: What `evaluate` takes.
-        predicts: The sub-command of `tfnlp predict`.
+        prediction: What `predict` takes.
         files: How its models are read and written in Hugging Face's format; None: they are not.
     """
 
@@ -61,7 +61,7 @@ class Family(abc.ABC):
     pretrainer: ClassVar[Callable[..., Model] | None] = None
     unrecorded_heads: ClassVar[frozenset[str]] = frozenset()
     evaluation: ClassVar[type[EvaluationSettings]]
-    predicts: ClassVar[str]
+    prediction: ClassVar[type[PredictionSettings]]
     files: ClassVar[FamilyFiles | None] = None
 
     # Training.
@@ -183,14 +183,14 @@ class Family(abc.ABC):
 
     @abc.abstractmethod
     def predict(self, loaded: Pretrained, settings: Any) -> list[Any]:
-        """Return the predictions for `settings.text`, of the settings in `PREDICTIONS`."""
+        """Return the predictions for `settings.text`, settings of `self.prediction`."""
 
     @abc.abstractmethod
     def lines(self, loaded: Pretrained, settings: Any) -> Iterator[str]:
         """Yield what `predict` returns as pieces of text to print."""
 
     def check_prediction(self, settings: Any) -> None:
-        """Check the settings of a prediction, before anything is loaded."""
+        """Check the settings of a prediction."""
         settings.check_texts()
 
     # What is the same for all.
@@ -207,6 +207,10 @@ class Family(abc.ABC):
         self.check_weights(loaded)
         return export(loaded, directory, settings, card_of(loaded))
 
+    def pushed(self, loaded: Pretrained, name: str, private: bool, settings: dict[str, Any]) -> str:
+        """Upload a model of this family: see `tfnlp.published.push`."""
+        return push(loaded, name, private, settings)
+
     def measured(self, loaded: Pretrained, text: Any, settings: dict[str, Any]) -> Measured:
         """Measure a model of this family with the settings that it takes."""
         self.check_weights(loaded)
@@ -222,8 +226,7 @@ class Family(abc.ABC):
     ) -> list[Any]:
         """Return the predictions of a model of this family; of no texts there are none."""
         self.check_weights(loaded)
-        kind, _ = PREDICTIONS[self.predicts]
-        made = kind.make(model=loaded, text=texts or [], **settings)
+        made = self.prediction.make(model=loaded, text=texts or [], **settings)
         if made.reads_stdin and texts == []:
             return []
         self.check_prediction(made)

@@ -73,7 +73,7 @@ class GPT(LanguageModel, Tunable, Planned):
     encoder, pretrainer = staticmethod(models.gpt), staticmethod(models.gpt_pretrainer)
     unrecorded_heads = frozenset({"tied"})  # runs have no table of the output alone
     evaluation = GPTEvaluation
-    predicts = "gpt"
+    prediction = GPTPrediction
     learning_rates = (5e-4, 6.25e-5)
     warmup = 0.002
     language_model = True

@@ -10,7 +10,7 @@ from tfnlp.families.vocabularies import TOKENIZER_JSON
 class MPNet(Encoder):
     """Masked LM alone, without the permutations of the paper."""
 
-    name, title, predicts = "mpnet", "an MPNet", "roberta"
+    name, title = "mpnet", "an MPNet"
     sizes = Roberta.sizes  # of which base is the paper's (section 3.1)
     encoder, pretrainer = staticmethod(models.mpnet), staticmethod(models.mpnet_pretrainer)
     files = MPNET_FILES

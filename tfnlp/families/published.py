@@ -18,7 +18,7 @@ from tfnlp.checkpoints.peft import CONFIG as ADAPTER
 from tfnlp.families import FAMILIES
 from tfnlp.files import local_copy
 from tfnlp.formats import Place, recognised
-from tfnlp.formats.table import described, expected_models
+from tfnlp.formats.table import EXPECTED, described
 from tfnlp.hub.loading.saved_model import saved_models
 from tfnlp.published import Fetched, fetch, is_published
 
@@ -80,7 +80,7 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     what = f"holds no weights that tfnlp reads, but {_listed(top)}"
     if found is None and place.model_type is not None:
         what = described(place)
-    raise ValueError(f"{name} {what}; expected {expected_models(FAMILIES)}")
+    raise ValueError(f"{name} {what}; expected {EXPECTED}")
 
 
 def _is_small(file: str) -> bool:

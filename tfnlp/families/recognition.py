@@ -16,6 +16,7 @@ from tfnlp.files import given_path
 from tfnlp.formats import Place, recognised, unknown
 from tfnlp.hub import saved_kind
 from tfnlp.published import is_published
+from tfnlp.settings.options import model_place
 from tfnlp.text.lines import shown
 from tfnlp.training.run import check_run, is_run, read_config, restore_weights
 
@@ -35,7 +36,7 @@ def load_pretrained(
     if isinstance(path, Pretrained):
         _check_family(path.path or "the model", path.family, family)
         return path
-    path = given_path(path, "model")
+    path = model_place(given_path(path, "model"))
     if is_published(path):
         with opened(path) as place:
             loaded = load_pretrained(place.folder, family, dtype)

@@ -46,7 +46,7 @@ class Roberta(Encoder):
 class XlmRoberta(Roberta):
     """The same network, with a vocabulary of a hundred languages that is given."""
 
-    name, title, predicts = "xlm-roberta", "an XLM-RoBERTa", "roberta"
+    name, title = "xlm-roberta", "an XLM-RoBERTa"
     files = XLM_ROBERTA_FILES
     subwords = TOKENIZER_JSON
     plan_vocab_size = 250002

@@ -42,7 +42,7 @@ class Translator(Family):
 
     row = ("num_layers", "hidden_size")
     evaluation = TranslationEvaluation
-    predicts = "translation"
+    prediction = TranslationPrediction
     decoder: ClassVar[Callable[[Model, int], Any]]
 
     @abc.abstractmethod

@@ -43,7 +43,7 @@ class WordVectors(Family):
     """A model whose use are the vectors of words."""
 
     evaluation = VectorEvaluation
-    predicts = "word2vec"
+    prediction = WordPrediction
 
     def evaluate(self, loaded: Pretrained, settings: VectorEvaluation) -> Measured:
         """Return the accuracy of analogies and the rank correlations with people's judgements."""

@@ -14,7 +14,6 @@ class Bilm(Format):
 
     name = "bilm"
     title = "the files of bilm-tf"
-    reads = "options.json and weights in HDF5 of bilm-tf or AllenNLP"
     family = "elmo"
 
     def is_for(self, model: Any) -> bool:

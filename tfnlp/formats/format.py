@@ -67,7 +67,6 @@ class Format(abc.ABC):
         option: The setting that chooses it among formats of the same name.
         in_tensorflow: Whether it is written with Keras on TensorFlow alone.
         pretrained: Whether `read` returns a `Pretrained`.
-        reads: What `recognises` looks for, in words.
     """
 
     name: ClassVar[str] = ""
@@ -76,7 +75,6 @@ class Format(abc.ABC):
     option: ClassVar[str] = ""
     in_tensorflow: ClassVar[bool] = False
     pretrained: ClassVar[bool] = True
-    reads: ClassVar[str] = ""
 
     @abc.abstractmethod
     def is_for(self, model: Any) -> bool:

@@ -8,7 +8,6 @@ from tfnlp.formats.format import Place, ReadFormat
 class Google(ReadFormat):
     """A checkpoint beside `bert_config.json`, or a `config.json` that states no type of model."""
 
-    reads = "bert_config.json beside Google's weights of a BERT"
     family = "bert"
 
     def recognises(self, place: Place) -> bool:

@@ -16,7 +16,6 @@ class HuggingFace(Format):
 
     name = "huggingface"
     title = "the files of Hugging Face"
-    reads = "config.json beside Hugging Face's weights of one of these models"
 
     def is_for(self, model: Any) -> bool:
         if isinstance(model, Pretrained):

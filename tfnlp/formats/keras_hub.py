@@ -10,8 +10,6 @@ from tfnlp.formats.format import Place, ReadFormat
 class KerasHub(ReadFormat):
     """A folder that `save_to_preset` wrote, or "keras_hub:" and the name of a published preset."""
 
-    reads = "a preset of keras-hub"
-
     def recognises(self, place: Place) -> bool:
         return is_preset(place.path)
 

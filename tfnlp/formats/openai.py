@@ -10,7 +10,6 @@ _FILES = {"params_shapes.json", "params_0.npy", "hparams.json", "encoder.json"}
 class OpenAI(ReadFormat):
     """`params_*.npy` of GPT, or a checkpoint beside `hparams.json` of GPT-2."""
 
-    reads = "OpenAI's params_*.npy or hparams.json of a GPT"
     family = "gpt"
 
     def recognises(self, place: Place) -> bool:

@@ -22,7 +22,6 @@ class SentenceTransformers(Format):
 
     name = "sentence-transformers"
     title = "the files of sentence-transformers"
-    reads = "modules.json of sentence-transformers"
 
     def is_for(self, model: Any) -> bool:
         return isinstance(model, Pretrained) and isinstance(model.family.files, EncoderFiles)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +40,12 @@ from tfnlp.formats.word_vectors import (
     Word2VecFile,
 )
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
+from tfnlp.published import WELL_KNOWN
 
+EXPECTED = (
+    "a run, an exported module, word vectors, or a model's files of Hugging Face, Google, OpenAI, "
+    "bilm-tf, AllenNLP or keras-hub"
+)
 # A place is read by the first that recognises it. The name of the first is the default of `format`.
 FORMATS: tuple[Format, ...] = (
     Encoder(), LanguageModel(), Fill(), Sentences(), Task(), Elmo(), WordVectors(), Translation(),
@@ -142,10 +148,15 @@ def recognised_task(place: Place) -> Format | None:
 
 def unknown(place: Place) -> Exception:
     """Return the error of a place where no format recognises anything."""
-    expected = f"expected {expected_models(place.families)}"
-    if not os.path.exists(place.path):
-        return FileNotFoundError(f"{place.path} does not exist; {expected}")
-    return ValueError(f"{place.path} {described(place)}; {expected}")
+    if os.path.exists(place.path):
+        return ValueError(f"{place.path} {described(place)}; expected {EXPECTED}")
+    folder, name = os.path.split(place.path.rstrip("/"))
+    here = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    near = [os.path.join(folder, one) for one in difflib.get_close_matches(name, here, 1)]
+    named = {one.split("/")[1]: one for one in WELL_KNOWN}
+    near += [f"hf://{named[one]}" for one in difflib.get_close_matches(name, named, 1, 0.8)]
+    hint = f"did you mean {' or '.join(near)}?" if near else "a published one is hf://org/name"
+    return FileNotFoundError(f"{place.path} does not exist here; {hint}")
 
 
 def described(place: Place) -> str:
@@ -159,10 +170,3 @@ def described(place: Place) -> str:
             f"is a Hugging Face model of the type {place.model_type!r}, which tfnlp does not read"
         )
     return f"is a folder of {', '.join(place.names[:5])}{', ...' if len(place.names) > 5 else ''}"
-
-
-def expected_models(families: Mapping[str, Any]) -> str:
-    """Return what is read, in words."""
-    kinds = dict.fromkeys(one.reads for one in FORMATS if one.reads)
-    titles = [family.title for family in families.values() if family.files is not None]
-    return f"the folder of a run, exported modules, {_listed(list(kinds))} ({_listed(titles)})"

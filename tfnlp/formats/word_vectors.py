@@ -19,7 +19,6 @@ class Word2VecFile(Format):
 
     name = "word2vec"
     title = "a file of word vectors"
-    reads = "a file of word2vec, fastText or GloVe"
     family = "word2vec"  # of the models that are read
 
     def is_for(self, model: Any) -> bool:

@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -62,7 +63,9 @@ from tfnlp.training import is_compiled
 from tfnlp.training.run import record_files, write_config
 
 
-def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[Any]]:
+def finetune_task(
+    kind: type[Task], config: Any, callbacks: Sequence[keras.callbacks.Callback] = ()
+) -> tuple[dict[str, Any], list[Any]]:
     """Train each combination of features and seed that a config asks for.
 
     Returns:
@@ -72,7 +75,7 @@ def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[A
     """
     if kind is Fill:
         family = next(f for f in FAMILIES.values() if isinstance(config, f.settings))
-        return {**train_family(family, config), "folder": config.output}, []
+        return {**train_family(family, config, callbacks), "folder": config.output}, []
     use_engine(config.engine, config.strategy, config.tpu)
     single = is_single(config)
     table_of_runs = os.path.join(config.output, task_folder.RUNS)
@@ -83,9 +86,9 @@ def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[A
         )
     with devices(config) as strategy, locked(config.output):
         if kind is Embed:
-            work = SentenceTrainingRuns(config, strategy)
+            work = SentenceTrainingRuns(config, strategy, callbacks)
         else:
-            work = Finetuning(kind, config, strategy)
+            work = Finetuning(kind, config, strategy, callbacks)
         choices = FEATURES if config.features == "all" else [work.features]
         if single:
             results = work.run(config.output, choices[0], config.seeds[0])
@@ -99,8 +102,14 @@ def finetune_task(kind: type[Task], config: Any) -> tuple[dict[str, Any], list[A
 class Finetuning:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, kind: type[HeadTask], config: FinetuneSettings, strategy: Any) -> None:
-        self.config, self.strategy = config, strategy
+    def __init__(
+        self,
+        kind: type[HeadTask],
+        config: FinetuneSettings,
+        strategy: Any,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
+        self.config, self.strategy, self.callbacks = config, strategy, callbacks
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
@@ -229,7 +238,7 @@ class Finetuning:
             steps,
             validation=lambda: self._measured(model, dev, dev_batches, advice),
             monitor=monitor,
-            callbacks=[page.callback(card)],
+            callbacks=[page.callback(card), *self.callbacks],
             evaluate_every=max(1, math.ceil(epoch / self.config.evaluations)),
             patience=self.config.patience,
         )

@@ -8,15 +8,18 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.files import given_path
 from tfnlp.runs.engine import use_engine
+from tfnlp.settings.options import model_place, one_of
 from tfnlp.settings.tables import FAMILIES, TASKS
 from tfnlp.settings.use import CheckSettings, EmbedSettings, VerifySettings
 
 if TYPE_CHECKING:
+    import keras
+
     from tfnlp.checkpoints.pretrained import Pretrained
     from tfnlp.formats import Module
     from tfnlp.hub import Inspection
@@ -36,7 +39,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
             run of `tfnlp.pretrain` or `tfnlp.finetune`; a checkpoint of Google or Hugging Face
             (BERT), OpenAI or Hugging Face (GPT, GPT-2), bilm-tf or AllenNLP (ELMo); a file of
             word2vec, fastText or GloVe; exported modules. Or the name of a published one:
-            `hf://org/name[@revision]`, `kaggle://owner/model/framework/variation[/version]`.
+            `hf://org/name[@revision]`, or `org/name` where no such folder is here; `kaggle://owner/model/framework/variation[/version]`.
         dtype: A Keras dtype policy, such as "mixed_bfloat16"; None: the global one. Exported
             modules keep their own.
 
@@ -52,7 +55,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
     """
     from tfnlp.families.published import opened
 
-    path = given_path(path, "path")
+    path = model_place(given_path(path, "path"))
     with opened(path) as place:
         loaded = _load(place.folder, dtype)
         if place.is_temporary and getattr(loaded, "make_tokenizer", None) is not None:
@@ -82,6 +85,7 @@ def pretrain(
     family: str,
     text: Any = None,
     output: str | os.PathLike[str] | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
     **settings: Any,
 ) -> Pretrained:
     """Pretrain a model, or finish a run that was stopped; what `tfnlp pretrain` does.
@@ -95,6 +99,7 @@ def pretrain(
             sentence and its translation (in tables `source` and `target`), or `source=` and
             `target=` files.
         output: The run's folder. The same call again resumes a run that was stopped.
+        callbacks: Keras callbacks of the training, see `tfnlp.training.callbacks`.
         settings: The fields of the family's settings (`tfnlp.settings(family)` lists them), such as
             `size`, `steps`, `batch_size`, `learning_rate`, `valid`.
 
@@ -107,7 +112,7 @@ def pretrain(
         OSError: if something can't be read or written.
     """
     if family not in tuple(FAMILIES):
-        raise ValueError(f"`family` {family!r} must be one of {', '.join(FAMILIES)}")
+        raise ValueError(one_of("family", family, FAMILIES))
     output = None if output is None else given_path(output, "output")
     given = {"text": text, "output": output, **settings}
     given = {name: value for name, value in given.items() if value is not None}
@@ -116,7 +121,7 @@ def pretrain(
     from tfnlp.families import FAMILIES as MODELS
     from tfnlp.runs.pretraining import train_family
 
-    results = train_family(MODELS[family], config)
+    results = train_family(MODELS[family], config, callbacks)
     loaded = load(given["output"])
     loaded.results = results
     return loaded
@@ -128,6 +133,7 @@ def finetune(
     train: Any,
     dev: Any = None,
     output: str | os.PathLike[str] | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
     **settings: Any,
 ) -> TaskRun | Pretrained:
     """Fine-tune a pretrained model on a task, or finish a run; what `tfnlp finetune` does.
@@ -142,6 +148,7 @@ def finetune(
             `tfnlp.tasks.Task.read`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
+        callbacks: Keras callbacks, of each of several runs, see `tfnlp.training.callbacks`.
         settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
             `epochs`, `learning_rate`, `features`, `seeds`, `folds`, `search`.
 
@@ -155,7 +162,7 @@ def finetune(
         OSError: if something can't be read or written.
     """
     if task not in tuple(TASKS):
-        raise ValueError(f"`task` {task!r} must be one of {', '.join(TASKS)}")
+        raise ValueError(one_of("task", task, TASKS))
     config_class, _ = TASKS[task]
     names = [field.name for field in dataclasses.fields(config_class)]
     names = ("model", "train", "dev") if "model" in names else ("start", "text", "valid")
@@ -177,7 +184,7 @@ def finetune(
     from tfnlp.tasks import TASKS as KINDS
     from tfnlp.tasks import HeadTask
 
-    results, examples = finetune_task(KINDS[task], config)
+    results, examples = finetune_task(KINDS[task], config, callbacks)
     if not issubclass(KINDS[task], HeadTask):
         loaded = load(config.output)
         loaded.results = results
@@ -300,7 +307,7 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
     from tfnlp.families.published import opened_modules
     from tfnlp.hub import inspect as inspect_module
 
-    with opened_modules(given_path(path, "path")) as folders:
+    with opened_modules(model_place(given_path(path, "path"))) as folders:
         return [inspect_module(folder) for folder in folders]
 
 
@@ -329,7 +336,7 @@ def verify(folder: str | os.PathLike[str], texts: Any = None, **settings: Any) -
     from tfnlp.families.published import opened
     from tfnlp.runs.verifying import verified
 
-    folder = given_path(folder, "folder")
+    folder = model_place(given_path(folder, "folder"))
     config = VerifySettings.make(folder=folder, texts=texts, **settings)
     with opened(folder) as place:
         return verified(_load(place.folder, None), place.folder, config)

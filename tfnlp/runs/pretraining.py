@@ -1,6 +1,7 @@
 """Pretraining of any family: text to a run's folder, and on from where a run was stopped."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -29,7 +30,9 @@ from tfnlp.training.run import (
 )
 
 
-def train_family(family: Family, config: Any) -> dict[str, Any]:
+def train_family(
+    family: Family, config: Any, callbacks: Sequence[keras.callbacks.Callback] = ()
+) -> dict[str, Any]:
     """Train a model of a family, or finish the training of an earlier start.
 
     Returns:
@@ -40,10 +43,12 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
     if hasattr(config, "examples"):
         config = with_examples(config, family.name)
     with devices(config) as strategy, alone(config, strategy), readable(config, family.name):
-        return _train(family, config, strategy)
+        return _train(family, config, strategy, callbacks)
 
 
-def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
+def _train(
+    family: Family, config: Any, strategy: Any, callbacks: Sequence[keras.callbacks.Callback]
+) -> dict[str, Any]:
     check_batch(config, strategy)
     if not config.restart:
         check_run(config.output)
@@ -72,7 +77,8 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     if prepared.first and not trainer.restore():
         print(_line(prepared, "before", prepared.measure(trainer)), flush=True)
     page = RunPage(config.output, f"{shown_name(config.output)}: {family.short_title}", trainer)
-    fit(config, trainer, prepared, page.callback(card_of_run(family.title, settings)))
+    drawn = page.callback(card_of_run(family.title, settings))
+    fit(config, trainer, prepared, [drawn, *callbacks])
     trainer.restore(best=True)
     results = prepared.measure(trainer)
     line = _line(prepared, f"after {trainer.step} updates", results)
@@ -193,7 +199,12 @@ def _optimizer(config: Any) -> Any:
     return training.optimizer(config.optimizer, config.weight_decay)
 
 
-def fit(config: Any, trainer: Any, prepared: Preparation, *callbacks: Any) -> None:
+def fit(
+    config: Any,
+    trainer: Any,
+    prepared: Preparation,
+    callbacks: Sequence[keras.callbacks.Callback],
+) -> None:
     """Train."""
     trainer.fit(
         prepared.batches,
@@ -202,6 +213,6 @@ def fit(config: Any, trainer: Any, prepared: Preparation, *callbacks: Any) -> No
         evaluate_every=config.evaluate_every,
         checkpoint_every=config.checkpoint_every,
         patience=config.patience,
-        profile=config.profile,
         callbacks=callbacks,
+        profile=config.profile,
     )

@@ -24,6 +24,7 @@ from tfnlp.data.rows import is_text, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.formats import export
+from tfnlp.settings.use import SearchSettings
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -60,6 +61,7 @@ class Index:
     """
 
     title = "an index"
+    prediction = SearchSettings
 
     def __init__(self, folder: str | os.PathLike[str], model: Any = None) -> None:
         self.path = os.fspath(folder)
@@ -129,6 +131,21 @@ class Index:
             for pair in zip(scores, rows, strict=True)
         ]
         return found[0] if is_text(queries) else found
+
+    def lines(self, config: SearchSettings) -> Iterator[str]:
+        """Yield what `tfnlp predict` prints: the texts that are found for each text."""
+        config.check_texts()
+        index = self if config.encoder is None else Index(self.path, config.encoder)
+        exact = True if config.exact else None
+        found = index.search(config.text, config.top, exact, config.prompt)
+        for query, rows in zip(config.text, found, strict=True):
+            if config.json:
+                yield json.dumps({"query": query, "found": rows}, ensure_ascii=False) + "\n"
+                continue
+            if len(found) > 1:
+                yield f"{query}\n"
+            for row in rows:
+                yield f"{row['score']:7.4f}  {row['row']:>8}  {row['text']}\n"
 
     def text(self, row: int) -> str:
         """Return a text by its number."""

@@ -73,8 +73,14 @@ _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 class SentenceTrainingRuns:
     """The data and the model that the runs of one config share."""
 
-    def __init__(self, config: EmbedTaskSettings, strategy: Any) -> None:
+    def __init__(
+        self,
+        config: EmbedTaskSettings,
+        strategy: Any,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+    ) -> None:
         self.config, self.strategy, self.features = config, strategy, None
+        self.callbacks = callbacks
         check_batch(config, strategy)
         self.train, self.dev, _ = read_parts(Embed, config)
         self.lesson = lesson_of(
@@ -193,7 +199,7 @@ class SentenceTrainingRuns:
             steps,
             validation=measured,
             monitor=self.metric,
-            callbacks=[page.callback(card_of_run(title, run))],
+            callbacks=[page.callback(card_of_run(title, run)), *self.callbacks],
             evaluate_every=min(steps, max(1, math.ceil(epoch / config.evaluations))),
             patience=config.patience,
         )

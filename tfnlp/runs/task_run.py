@@ -16,6 +16,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_of
 from tfnlp.files import write_lines
 from tfnlp.formats import export
+from tfnlp.published import push
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import (
     read_data,
@@ -64,6 +65,7 @@ class TaskRun:
     """
 
     title = "a fine-tuned model"
+    prediction = PredictTask
 
     def __init__(self, folder: str | os.PathLike[str], dtype: str | None = None) -> None:
         self._dtype = dtype
@@ -126,25 +128,27 @@ class TaskRun:
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples
 
-    def predict(self, rows: Any, **settings: Any) -> list[dict[str, Any]]:
-        """Return a prediction for each row.
+    def predict(self, rows: Any, **settings: Any) -> Any:
+        """Return a prediction for each row; of one text, a string, its prediction alone.
+
+        A call of the object is the same: `task("so good")`, `task(["so good", "so bad"])`.
 
         Args:
-            rows: Texts or tuples of texts (of pairs two, of "answer" a question and a document, of
-                "choose" a text and its choices, of "roles" a text and its predicate); or what
-                `tfnlp.finetune` takes as `train`, labels or not. A string is one text: give files
-                as `pathlib.Path`s. "tag" and "roles" split texts into words as in training: at
+            rows: A text; texts or tuples of texts (of pairs two, of "answer" a question and a
+                document, of "choose" a text and its choices, of "roles" a text and its predicate);
+                or what `tfnlp.finetune` takes as `train`, labels or not. Give files as
+                `pathlib.Path`s. "tag" and "roles" split texts into words as in training: at
                 spaces, or of texts with spans around marks, too. A list of words stays as it is.
             settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
                 `skip_bad_rows`.
 
         Returns:
-            a list of dicts: of "classify" `label` and `probabilities`, of "labels" `labels` and
-            `probabilities`, of "similarity" `score`, of "choose" `choice` and `probabilities`, of
-            "tag" and "roles" `tags`, of a text also its `words` and `spans`, lists of [start, end,
-            type] in characters, of "answer" `answer` and `score`, of "coref" `clusters`, lists
-            of [start, end] in characters (of a list of words in words), and `mentions`, their
-            texts. Labels are numbers or bools if those of the training were.
+            a list of dicts, of a string one dict: of "classify" `label` and `probabilities`, of
+            "labels" `labels` and `probabilities`, of "similarity" `score`, of "choose" `choice` and
+            `probabilities`, of "tag" and "roles" `tags`, of a text also its `words` and `spans`,
+            lists of [start, end, type] in characters, of "answer" `answer` and `score`, of "coref"
+            `clusters`, lists of [start, end] in characters (of a list of words in words), and
+            `mentions`, their texts. Labels are numbers or bools if those of the training were.
 
         Raises:
             ValueError: for rows that the task can't read; names the row.
@@ -152,7 +156,10 @@ class TaskRun:
         config = PredictTask.make(model=self, text=[], **settings)
         examples = self._examples(rows, config)
         found = self.predicted(examples, config.batch_size, shown_source(rows))
-        return list(map(self.task_model.task.returned, found))
+        found = list(map(self.task_model.task.returned, found))
+        return found[0] if is_text(rows) else found
+
+    __call__ = predict
 
     def predicted(self, examples: list[Any], batch_size: int, source: str) -> list[dict[str, Any]]:
         """Return the predictions for examples of a source; say on stderr how many were cut."""
@@ -177,6 +184,47 @@ class TaskRun:
             cut += prepared.encoded.cut
             yield from self.task_model.predict(part, batch_size, prepared)
         say_cut(source, self.task_model.task, cut, len(examples))
+
+    def lines(self, config: PredictTask) -> Iterator[str]:
+        """Yield what `tfnlp predict` prints: a line for each example, or where they are written."""
+        config.check_texts()
+        if config.input:
+            if config.text:
+                raise ValueError("give texts or `input`, not both")
+            examples = self.read(config.input, config, "input", labelled=False)
+            source = shown_source(config.input)
+        else:
+            typed = "text" in config.given  # else each text is a line of standard input
+            examples = self._of_arguments(config.text) if typed else self._of_lines(config.text)
+            source = "texts" if typed else "standard input"
+        task = self.task_model.task
+        predictions = self.predictions(examples, config.batch_size, source)
+        pairs = zip(examples, predictions, strict=True)
+        labelled = any(task.gold_of(example) not in (None, ()) for example in examples)
+        rows = (f"{json.dumps(task.row(*pair, labelled), ensure_ascii=False)}\n" for pair in pairs)
+        if config.output:
+            write_lines(config.output, (row[:-1] for row in rows))
+            yield f"{len(examples):,} predictions: {config.output}\n"
+        elif config.json or config.input:
+            yield from rows
+        else:
+            yield from (f"{task.shown(*pair)}\n" for pair in pairs)
+
+    def _of_lines(self, lines: list[str]) -> list[Any]:
+        rows = [line.split("\t") for line in lines]
+        self.suit_texts(len(rows[0]))
+        return self.task_model.task.examples_of(rows)
+
+    def _of_arguments(self, texts: list[str]) -> list[Any]:
+        if self.task_model.task.sequences > 1:  # all texts are of one example
+            self.suit_texts(len(texts))
+        task = self.task_model.task
+        count = task.count_of_texts
+        if len(texts) % count:
+            raise ValueError(
+                f"got {len(texts)} texts; {task.name} takes {task.takes}, {count} for each example"
+            )
+        return task.examples_of([texts[i : i + count] for i in range(0, len(texts), count)])
 
     def _examples(self, rows: Any, config: Any) -> list[Any]:
         rows = [rows] if is_text(rows) else held(rows)
@@ -314,6 +362,10 @@ class TaskRun:
     ) -> dict[str, str]:
         """Write the files of another library; see `export`."""
         return self.export(directory, overwrite, format)
+
+    def push_to_hub(self, name: str, private: bool = False, **settings: Any) -> str:
+        """Upload the files of Hugging Face to `hf://org/name`; see `Pretrained.push_to_hub`."""
+        return push(self, name, private, settings)
 
 
 def _is_texts(task: Any, row: Any) -> bool:

@@ -38,10 +38,10 @@ class ElectraSettings(CasedEncoderSettings):
 
 @dataclasses.dataclass(kw_only=True)
 class ElectraPrediction(PredictionSettings):
-    """Arguments of `tfnlp predict electra`."""
+    """Arguments of `tfnlp predict` of an ELECTRA, which marks tokens that look replaced."""
 
+    of: ClassVar[str] = "an ELECTRA"
     blank_lines: ClassVar[bool] = False
-    text: list[str] = option([], "sentences; none: a sentence a line from stdin", positional=True)
     threshold: float = option(
         0.5, "probability from which a token is marked", at_least=0, at_most=1
     )

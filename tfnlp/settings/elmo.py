@@ -62,14 +62,14 @@ class ElmoSettings(TrainingSettings, RematSettings, StartSettings, WordTextSetti
 
 @dataclasses.dataclass(kw_only=True)
 class ElmoPrediction(PredictionSettings):
-    """Arguments of `tfnlp predict elmo`."""
+    """Arguments of `tfnlp predict` of an ELMo, which finds words that are used in one sense."""
 
+    of: ClassVar[str] = "an ELMo"
     reads_stdin: ClassVar[bool] = False
-    text: list[str] = option(
-        [], "with --word: sentences that hold it, words between spaces",
-        positional=True, metavar="sentence",
+    word: str | None = option(
+        None, "print its nearest neighbours in --corpus; texts are sentences that hold it, words "
+        "between spaces",
     )  # fmt: skip
-    word: str | None = option(None, "print its nearest neighbours in --corpus")
     corpus: Any = option(
         None,
         "text to look for neighbours in; may be given several times, also a glob in quotes",
@@ -84,7 +84,7 @@ class ElmoPrediction(PredictionSettings):
     layer: str = option(
         "lstm_outputs1", "vectors to compare: word_emb, lstm_outputs1, lstm_outputs2, ..."
     )
-    input: str | None = option(None, "with --hdf5: a sentence a line", metavar="FILE")
+    input: Any = option(None, "with --hdf5: a sentence a line", metavar="FILE")
     hdf5: str | None = option(None, "write all layers of --input to this file", metavar="FILE")
     carry_state: bool = option(
         False, "with --hdf5: carry the LSTM state from sentence to sentence, as bilm-tf does"

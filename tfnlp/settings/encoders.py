@@ -42,18 +42,17 @@ class MaskedEvaluation(MeasuredTextSettings):
 
 @dataclasses.dataclass(kw_only=True)
 class MaskPrediction(PredictionSettings):
-    """Arguments of `tfnlp predict roberta` and of others without a head for pairs of texts."""
+    """Arguments of `tfnlp predict` of encoders without a head for pairs of texts."""
 
+    of: ClassVar[str] = "a RoBERTa, an XLM-RoBERTa, a DistilBERT or an MPNet"
     blank_lines: ClassVar[bool] = False
     pair: ClassVar[None] = None
-    text: list[str] = option(
-        [], "sentences with masks; none: a sentence a line from stdin", positional=True
-    )
     top: int = option(5, "guesses a mask", at_least=1)
 
 
 @dataclasses.dataclass(kw_only=True)
 class PairPrediction(MaskPrediction):
-    """Arguments of `tfnlp predict bert` and of others with a head for pairs of texts."""
+    """Arguments of `tfnlp predict` of encoders with a head for pairs of texts."""
 
+    of: ClassVar[str] = "a BERT or an ALBERT"
     pair: str | None = option(None, "second text: does it follow the (one) text?")

@@ -67,11 +67,10 @@ class GPTEvaluation(MeasuredTextSettings):
 
 @dataclasses.dataclass(kw_only=True)
 class GPTPrediction(PredictionSettings):
-    """Arguments of `tfnlp predict gpt`."""
+    """Arguments of `tfnlp predict` of a GPT, which continues texts."""
 
-    text: list[str] = option(
-        [], "texts to continue; none: a text a line from stdin", positional=True, metavar="prompt"
-    )
+    of: ClassVar[str] = "a GPT"
+    bf16_policy: ClassVar[str] = "bfloat16"  # of weights, too: writing waits for their memory
     max_new_tokens: int = option(100, "tokens to add at most", at_least=1)
     temperature: float = option(0.8, "0: always the most probable token")
     top_k: int = option(0, "draw from so many tokens; 0: all")
@@ -88,4 +87,3 @@ class GPTPrediction(PredictionSettings):
     no_repeat_ngram: int = option(0, "repeat no so many tokens in a row; 0: any", at_least=0)
     min_new_tokens: int = option(0, "tokens to add at least", at_least=0)
     seed: int = option(0, "of the first continuation")
-    bf16: bool = option(False, "weights in bfloat16")

@@ -9,9 +9,11 @@ import difflib
 import html
 import math
 import os
+import re
+import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self
 
 # Names that people know from transformers, sentence-transformers, peft and Keras, and ours: the
@@ -66,6 +68,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "r": ("lora",),
     "target_modules": ("lora_matrices",),
     "num_beams": ("beams",),
+    "sampler": ("temperature",),  # of keras-hub
 }
 
 
@@ -197,7 +200,7 @@ class Settings:
         if others:
             return others
         near = near or difflib.get_close_matches(name, fields, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+        hint = f"did you mean {near[0]}?" if near else f"known are {_shortened(fields)}"
         return f"there is no argument {name}; {hint}"
 
     def replace(self, **changes: Any) -> Self:
@@ -235,6 +238,12 @@ class Settings:
             for field in dataclasses.fields(self)
             if field.metadata.get("record") == section
         }
+
+
+def _shortened(names: Sequence[str]) -> str:
+    """Return names that fit into a line."""
+    more = len(names) - 12
+    return f"{', '.join(names[:12])}{f' and {more} more' if more > 0 else ''}"
 
 
 class Described(dict[str, str]):
@@ -297,7 +306,32 @@ def _expanded(value: Any, field: dataclasses.Field, hint: Any) -> Any:
     if not isinstance(value, str | os.PathLike):
         return value
     path = _home(value, field)
+    if kind == "DIR" and element_type(hint)[0] is object:  # a model
+        path = model_place(path)
     return path if kind == "FILE" and element_type(hint)[0] is object else os.fspath(path)
+
+
+_BARE_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*(@[^@\s/]+)?", re.ASCII)
+_FILE_NAME = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
+
+
+def model_place(path: Any) -> Any:
+    """Return `hf://org/name` of a string "org/name", and say so; all else as it is.
+
+    What is here comes first: a file or folder of that name, or a folder `org`.
+    """
+    bare = isinstance(path, str) and _BARE_NAME.fullmatch(path) and not _FILE_NAME.search(path)
+    if not bare or os.path.exists(path) or os.path.exists(path.split("/")[0]):
+        return path
+    print(f"{path} is no folder here: taken as hf://{path}", file=sys.stderr, flush=True)
+    return f"hf://{path}"
+
+
+def one_of(argument: str, value: Any, names: Collection[Any]) -> str:
+    """Return what is said of a value that is none of some names, with the nearest of them."""
+    near = difflib.get_close_matches(value, list(map(str, names)), 1) if type(value) is str else ()
+    hint = f"did you mean {near[0]}? It" if near else "it"
+    return f"`{argument}` {value!r:.60}: {hint} must be one of {', '.join(map(str, names))}"
 
 
 def _home(path: Any, field: dataclasses.Field) -> Any:
@@ -355,7 +389,7 @@ def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -
     choices = metadata.get("choices")
     for one in values:
         if choices and one not in choices:
-            raise ValueError(f"`{name}` {one!r} must be one of {', '.join(map(str, choices))}")
+            raise ValueError(one_of(name, one, choices))
         for limit, bound in metadata.get("limits", {}).items():
             if bound is not None and not _HOLDS[limit](one, bound):
                 raise ValueError(f"`{name}` {one} must be {_wanted(metadata['limits'])}")

@@ -26,7 +26,14 @@ from tfnlp.settings.tag import TagSettings
 from tfnlp.settings.text import CasedExamplesSettings, ExamplesSettings, PairExamplesSettings
 from tfnlp.settings.transformer import TransformerSettings
 from tfnlp.settings.translation import TranslationEvaluation, TranslationPrediction
-from tfnlp.settings.use import EvaluateTask, EvaluationSettings, PairsEvaluation, PredictionSettings
+from tfnlp.settings.use import (
+    EvaluateTask,
+    EvaluationSettings,
+    PairsEvaluation,
+    PredictionSettings,
+    PredictTask,
+    SearchSettings,
+)
 from tfnlp.settings.word2vec import Word2VecSettings
 from tfnlp.settings.word_vectors import VectorEvaluation, WordPrediction
 
@@ -85,36 +92,18 @@ TASKS: dict[str, tuple[type[Settings], str]] = {
 }
 for _command, _table in (("pretrain", FAMILIES), ("finetune", TASKS)):
     OWNERS[_command] = {name: kind for name, (kind, _) in _table.items()}
-# The sub-commands of `tfnlp predict` for pretrained models.
-PREDICTIONS: dict[str, tuple[type[PredictionSettings], str]] = {
-    "word2vec": (
-        WordPrediction,
-        "Find the words nearest to words, or to `king - man + woman`, by vectors of any kind.",
-    ),
-    "translation": (
-        TranslationPrediction,
-        "Translate sentences.",
-    ),
-    "elmo": (
-        ElmoPrediction,
-        "Find words used in the same sense, or write all layers of a text, with an ELMo.",
-    ),
-    "gpt": (GPTPrediction, "Continue texts with a GPT, as they are written."),
-    "bert": (
-        PairPrediction,
-        "Fill in [MASK], or tell whether one text follows another, with a BERT.",
-    ),
-    "roberta": (MaskPrediction, "Fill in <mask> with a RoBERTa, XLM-RoBERTa or MPNet."),
-    "distilbert": (MaskPrediction, "Fill in [MASK] with a DistilBERT."),
-    "albert": (
-        PairPrediction,
-        "Fill in [MASK], or tell whether one text follows another, with an ALBERT.",
-    ),
-    "electra": (
-        ElectraPrediction,
-        "Mark the tokens of a text that look replaced, with an ELECTRA.",
-    ),
-}
+# What `predict` does, by kind of model.
+PREDICTIONS: tuple[type[PredictionSettings], ...] = (
+    PredictTask,
+    SearchSettings,
+    PairPrediction,
+    MaskPrediction,
+    ElectraPrediction,
+    GPTPrediction,
+    TranslationPrediction,
+    WordPrediction,
+    ElmoPrediction,
+)
 _DRAWN = "masks are drawn when they are read"
 # The sub-commands of `tfnlp examples`.
 EXAMPLES: dict[str, tuple[type[ExamplesSettings], str]] = {

@@ -76,11 +76,8 @@ class TranslationEvaluation(EvaluationSettings):
 
 @dataclasses.dataclass(kw_only=True)
 class TranslationPrediction(PredictionSettings):
-    """Arguments of `tfnlp predict translation`."""
+    """Arguments of `tfnlp predict` of a model that translates."""
 
-    text: list[str] = option(
-        [], "sentences to translate; none: one a line from stdin",
-        positional=True, metavar="sentence",
-    )  # fmt: skip
+    of: ClassVar[str] = "a model that translates"
     beams: int = option(4, "hypotheses kept at a time", at_least=1)
     length_penalty: float = option(0.6, "above 0 it favours long translations")

@@ -1,7 +1,6 @@
 """Settings of what is done with a model: measure it, export it, predict, embed, search."""
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from tfnlp.settings.options import Settings, names_of, option, subclasses
@@ -65,22 +64,24 @@ class LabelSetSettings(ColumnSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class EvaluationSettings(Settings):
-    """What a model is measured on, a class for each kind of model."""
+class KindSettings(Settings):
+    """What is done with a model, a class for each kind of model."""
 
     of: ClassVar[str] = ""  # the models that take it, in a sentence
 
     @classmethod
     def refusal(cls, name: str) -> str:
         """Return what is said of an argument that models of another kind take."""
-        others = [
-            other.of
-            for other in subclasses(EvaluationSettings)
-            if other.of and name in names_of(other)
-        ]
+        use = next(one for one in KindSettings.__subclasses__() if issubclass(cls, one))
+        others = [one.of for one in subclasses(use) if one.of and name in names_of(one)]
         if not others:
             return super().refusal(name)
         return f"`{name}` is for {' or '.join(others)}, not for {cls.of}"
+
+
+@dataclasses.dataclass(kw_only=True)
+class EvaluationSettings(KindSettings):
+    """What a model is measured on."""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -96,22 +97,22 @@ class PairsEvaluation(ColumnSettings, EvaluationSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictionSettings(ModelSettings):
-    """What `predict` does with a model, a class for each kind of model."""
+class PredictionSettings(KindSettings, ModelSettings):
+    """What `predict` does with a model."""
 
     reads_stdin: ClassVar[bool] = True  # it needs texts, from standard input if none is given
     blank_lines: ClassVar[bool] = True  # a blank line of standard input is a text
-    text: list[str] = option([], "texts", positional=True)
+    bf16_policy: ClassVar[str] = "mixed_bfloat16"
+    text: list[str] = option(
+        [], "texts, or texts with masks, prompts, words, `king - man + woman`; of pairs two texts "
+        "after each other, of answer a question and a document. None: a line of standard input "
+        "each, with tabs between the texts of an example", positional=True,
+    )  # fmt: skip
 
     def check_texts(self) -> None:
         """Check, before anything is loaded, that there are texts."""
         if self.reads_stdin and not any(self.text):
             raise ValueError("no text: give texts as arguments or on standard input")
-
-    def stdin_texts(self, lines: Iterable[str]) -> list[str]:
-        """Return the texts of standard input, a line each."""
-        texts = [line.rstrip("\n") for line in lines]
-        return texts if self.blank_lines else [text for text in texts if text.strip()]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -125,7 +126,7 @@ class EmbedSettings(ModelSettings):
     )  # fmt: skip
     output: str = option(
         help=".npy [N, D]; .parquet with the texts; .tsv for TensorBoard's projector, with the "
-        "texts in .metadata.tsv; or a name without an ending: an index for `tfnlp predict search`",
+        "texts in .metadata.tsv; or a name without an ending: an index for `tfnlp predict`",
         metavar="FILE",
     )  # fmt: skip
     text: str | None = option(
@@ -160,20 +161,17 @@ class EmbedSettings(ModelSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class SearchSettings(Settings):
-    """Arguments of `tfnlp predict search`."""
+class SearchSettings(PredictionSettings):
+    """Arguments of `tfnlp predict` of an index: texts to look for."""
 
-    index: str = option(
-        help="what `tfnlp embed` wrote to an output without an ending", metavar="DIR"
-    )
-    model: Any = option(None, "in place of the index's model, if that is elsewhere", metavar="DIR")
-    text: list[str] = option(
-        [], "a text to look for (default: a line of standard input each)", positional=True
+    of: ClassVar[str] = "an index"
+    encoder: Any = option(
+        None, "in place of the model that made the vectors, if that is elsewhere", metavar="DIR"
     )
     prompt: str | None = option(
         None, "of the texts to look for, see `tfnlp embed` (default: that of the index)"
     )
-    top: int = option(5, "texts for each", at_least=1)
+    top: int = option(5, "texts that are found", at_least=1)
     exact: bool = option(False, "compare all vectors, also of an index with a graph")
     json: bool = option(False, "print JSON lines")
 
@@ -235,15 +233,17 @@ class EvaluateTask(LabelSetSettings, EvaluationSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictTask(ModelSettings, LabelSetSettings):
-    """Arguments of `tfnlp predict task`."""
+class PredictTask(PredictionSettings, LabelSetSettings):
+    """Arguments of `tfnlp predict` of a fine-tuned model."""
 
-    text: list[str] = option(
-        [],
-        "a text; of pairs two texts, a question and a document, or a text and its choices. None: "
-        "an example a line from stdin, its texts between tabs",
-        positional=True,
-    )  # fmt: skip
+    of: ClassVar[str] = "a fine-tuned model"
+    blank_lines: ClassVar[bool] = False
+
+    @property
+    def reads_stdin(self) -> bool:
+        """Whether the examples are texts."""
+        return self.input is None
+
     input: Any = option(None, "files as for training; labels may be missing", metavar="FILE")
     output: str | None = option(None, "write them here, as JSON lines", metavar="FILE")
     json: bool = option(False, "print JSON lines")

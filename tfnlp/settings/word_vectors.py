@@ -35,8 +35,9 @@ class VectorEvaluation(EvaluationSettings):
 
 @dataclasses.dataclass(kw_only=True)
 class WordPrediction(PredictionSettings):
-    """Arguments of `tfnlp predict word2vec`."""
+    """Arguments of `tfnlp predict` of word vectors, which finds the nearest words."""
 
+    of: ClassVar[str] = "word vectors"
     reads_stdin: ClassVar[bool] = False
     text: list[str] = option(
         help="words, or one sum of words with spaces around + and -; with subwords any word goes",

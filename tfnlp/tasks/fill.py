@@ -12,6 +12,6 @@ class Fill(Task):
     name: ClassVar[str] = "fill"
     Settings: ClassVar[type] = FillSettings
     hint: ClassVar[str] = (
-        "fill in masked words with it: tfnlp predict bert --model {folder} 'A [MASK] ...'\n"
+        "fill in masked words with it: tfnlp predict --model {folder} 'A [MASK] ...'\n"
         "one SavedModel of it: tfnlp export --model {folder} --output DIR --fill"
     )

@@ -1,7 +1,7 @@
 """Words with one vector each, as word2vec, fastText, GloVe and an NNLM give them."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from tfnlp.text.subwords import Subwords
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WordVectors:
-    """A vocabulary and its vectors.
+    """A vocabulary and its vectors, with the names of gensim's `KeyedVectors`.
+
+        vectors["king"], "king" in vectors, len(vectors), vectors.similarity("king", "queen")
+        vectors.most_similar(["king", "woman"], ["man"], topn=3)
 
     With subwords, `vectors` are already the means over a word's own vector and its n-grams'.
     `subwords` are for words that are not in the list.
@@ -52,6 +55,21 @@ class WordVectors:
     def __contains__(self, word: str) -> bool:
         return word in self.index
 
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __getitem__(self, words: str | Sequence[str]) -> np.ndarray:
+        """Return the vector of a word `[D]`, or those of several `[N, D]`; else KeyError."""
+        try:
+            if isinstance(words, str):
+                return self.vector(words)
+            return np.array([self.vector(word) for word in words])
+        except ValueError as error:
+            raise KeyError(str(error)) from error
+
     def vector(self, word: str) -> np.ndarray:
         """Return the vector of a word, float32 [D]: from its n-grams if it is not in the list.
 
@@ -66,29 +84,37 @@ class WordVectors:
             raise ValueError(f"{shown(word)} is not among the words, and too short for subwords")
         return self.subwords.vectors([word])[0]
 
+    def similarity(self, first: str, second: str) -> float:
+        """Return the cosine of two words; errors are those of `vector`."""
+        return float(unit(self.vector(first)) @ unit(self.vector(second)))
+
     def most_similar(
-        self, positive: Sequence[str], negative: Sequence[str] = (), count: int = 10
+        self,
+        positive: str | Sequence[str] = (),
+        negative: str | Sequence[str] = (),
+        topn: int = 10,
     ) -> list[tuple[str, float]]:
         """Return the words of greatest cosine with `sum(positive) - sum(negative)`, unit vectors.
 
-        One word: its neighbours; `["king", "woman"], ["man"]`: an analogy (3CosAdd). The given
-        words are left out.
+        One word, a string, or in a list: its neighbours; `["king", "woman"], ["man"]`: an analogy
+        (3CosAdd). The given words are left out.
 
         Returns:
             `(word, cosine)`, best first.
 
         Raises:
-            ValueError: no word at all, count < 1, or see `vector`.
+            ValueError: no word at all, topn < 1, or see `vector`.
         """
+        positive, negative = ([w] if isinstance(w, str) else w for w in (positive, negative))
         if not (positive or negative):
             raise ValueError("positive and negative are empty; give at least one word")
-        if count < 1:
-            raise ValueError(f"count={count} must be at least 1")
+        if topn < 1:
+            raise ValueError(f"topn={topn} must be at least 1")
         signed = [(w, 1.0) for w in positive] + [(w, -1.0) for w in negative]
         query = sum(sign * unit(self.vector(word)) for word, sign in signed)  # [D]
         scores = unit(self.vectors) @ unit(query)  # [V]
         scores[[self.index[w] for w, _ in signed if w in self.index]] = -np.inf
-        count = min(count, len(self.words))
+        count = min(topn, len(self))
         best = np.argpartition(-scores, count - 1)[:count]
         best = best[np.lexsort((best, -scores[best]))]
         return [(self.words[i], float(scores[i])) for i in best if scores[i] > -np.inf]

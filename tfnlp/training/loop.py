@@ -15,8 +15,10 @@ import keras
 
 from tfnlp.files import joined
 from tfnlp.optional_tensorflow import has_tensorflow, tf
+from tfnlp.training.callbacks import RunOptimizer, callback_list
 from tfnlp.training.history import means
 from tfnlp.training.monitor import Monitor, Profile
+from tfnlp.training.optimizers import optimizer_settings
 from tfnlp.training.progress import Progress
 from tfnlp.training.run import is_run, read_config
 
@@ -76,9 +78,10 @@ class Loop:
         self._model, self._failed = trainer.objective.model, 0.0  # updates in a row
         chief, directory = trainer.workers.chief, trainer.directory
         self._profile = Profile(directory, profile if chief else None, self.first)
-        self.callbacks = keras.callbacks.CallbackList(
-            list(callbacks), add_history=False, add_progbar=False, model=self._model
+        self.callbacks = callback_list(
+            callbacks, self._model, steps, intervals.evaluate, self.first
         )
+        self.optimizer = RunOptimizer(optimizer_settings(trainer.optimizer), self.first)
         self._writer = None  # of events for TensorBoard
         if chief and directory is not None and has_tensorflow():
             self._writer = tf.summary.create_file_writer(joined(directory, "logs"))
@@ -150,6 +153,7 @@ class Loop:
                 "skipped although the loss is no longer scaled up; lower the learning rate, "
                 "lengthen the warm-up or train without float16"
             )
+        self.optimizer.follow(end, logs)
         self.callbacks.on_train_batch_end(end - 1, logs)
         self._bar.update(end, {**logs, **self._speeds.recent()})
         trainer.history.add(totals)
@@ -177,6 +181,7 @@ class Loop:
         """Add a row of held-out means to the history, and save the weights if they are the best."""
         trainer, held_out = self.trainer, {}
         if self.validation is not None:
+            self.callbacks.on_test_begin()
             if callable(self.validation):
                 trainer.engine.collect()
                 held_out = {name: float(value) for name, value in self.validation().items()}
@@ -187,6 +192,7 @@ class Loop:
             self._bar.note(step, held_out)
             if trainer.directory is not None and trainer.history.best_step(self.monitor) == step:
                 trainer.save_checkpoint(best=True)
+            self.callbacks.on_test_end(dict(held_out))
         logs.update({f"val_{name}": value for name, value in held_out.items()})
         self.callbacks.on_epoch_end((step - 1) // self.intervals.evaluate, logs)
 

@@ -22,6 +22,7 @@ from tfnlp.locks import locked
 from tfnlp.objectives import KerasObjective, Objective
 from tfnlp.optional_tensorflow import is_tf_dataset, tf
 from tfnlp.training.batches import Batches, StepData
+from tfnlp.training.callbacks import optimizer_shown
 from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
 from tfnlp.training.engines import default_strategy, make_engine
 from tfnlp.training.engines.step import StepSettings
@@ -219,7 +220,8 @@ class Trainer:
             patience: stop after so many evaluations without a better `monitor`; None: never.
             monitor: a held-out value by its name in the logs, without `val_`; whether larger is
                 better follows from the name, see `History.best_step`.
-            callbacks: Keras callbacks; an "epoch" is the steps between two evaluations.
+            callbacks: Keras callbacks, see `tfnlp.training.callbacks`; an "epoch" is the steps
+                between two evaluations.
             progress: show a progress bar.
             profile: `(first, last)`: write a TensorFlow profile of the steps of this start that are
                 between, see `Profile`.
@@ -269,13 +271,14 @@ class Trainer:
                 profile=profile,
             )
             self.objective.model.stop_training = False
-            loop.callbacks.on_train_begin()
-            iterator = None
-            if loop.first < last:
-                iterator = self.engine.batches(batches, loop.first)
-            interrupted = loop.run(iterator)
-            self.engine.collect()
-            loop.callbacks.on_train_end()
+            with optimizer_shown(self.objective.model, loop.optimizer):
+                loop.callbacks.on_train_begin()
+                iterator = None
+                if loop.first < last:
+                    iterator = self.engine.batches(batches, loop.first)
+                interrupted = loop.run(iterator)
+                self.engine.collect()
+                loop.callbacks.on_train_end()
             if interrupted:
                 saved = loop.saved
                 kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""

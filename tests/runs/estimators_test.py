@@ -1,0 +1,69 @@
+"""Estimators within scikit-learn's own tools: clone, searches, pipelines, pickle."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import tfnlp
+from tests.runs.conftest import ROWS
+
+pytestmark = pytest.mark.slow
+
+TEXTS = [text for text, _ in ROWS]
+LABELS = np.array([7 if label == "yes" else 3 for _, label in ROWS])
+FAST = dict(batch_size=8, learning_rate=0.05, max_length=12)
+
+
+def test_a_classifier_is_searched_and_pickled(run):
+    one = tfnlp.TextClassifier(run.path, epochs=1, **FAST)
+    assert clone(one).get_params() == one.get_params() and "epochs=1" in repr(one)
+    assert "epochs" in one._repr_html_()
+    with pytest.raises(NotFittedError):
+        one.predict(TEXTS)
+    search = GridSearchCV(one, {"epochs": [1, 4]}, cv=2).fit(TEXTS, LABELS)
+    assert not hasattr(one, "run_") and search.best_params_ == {"epochs": 4}
+    best = search.best_estimator_
+    probabilities = search.predict_proba(TEXTS[:6])
+    assert probabilities.shape == (6, 2) and best.classes_.tolist() == [3, 7]
+    np.testing.assert_allclose(probabilities.sum(1), 1, atol=1e-6)
+    np.testing.assert_array_equal(search.predict(TEXTS[:6]), [3, 7] * 3)
+    again = pickle.loads(pickle.dumps(search))
+    folder = best.run_.folder
+    np.testing.assert_array_equal(again.predict_proba(TEXTS[:6]), probabilities)
+    assert again.best_estimator_.run_.folder != folder
+    with pytest.raises(ValueError, match="no argument epoch; did you mean epochs"):
+        one.set_params(epoch=3)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        one.fit(TEXTS, LABELS[:3])
+    with pytest.raises(ValueError, match="`output` is not for an estimator"):
+        one.set_params(output="run")
+    with pytest.raises(ValueError, match="`model` .* must be a path or a name"):
+        tfnlp.TextClassifier(run)
+
+
+def test_a_tagger_is_cross_validated(run):
+    words = [text.split() for text in TEXTS]
+    tags = [["X" if word in ("good", "bad") else "O" for word in row] for row in words]
+    tagger = tfnlp.Tagger(run.path, epochs=4, **FAST)
+    scores = cross_val_score(tagger, words, tags, cv=2)
+    assert scores.shape == (2,) and (scores > 0.7).all()
+    found = clone(tagger).fit(words, tags).predict(words[:2])
+    assert [len(row) for row in found] == [6, 5] or [len(row) for row in found] == [5, 5]
+
+
+def test_vectors_of_texts_feed_a_classifier(run):
+    pipeline = make_pipeline(tfnlp.Embedder(run.path, pooling="max"), LogisticRegression(C=1e3))
+    pipeline.fit(np.array(TEXTS), LABELS)
+    assert pipeline.score(TEXTS, LABELS) > 0.9
+    vectors = pipeline[:-1].transform(TEXTS)
+    np.testing.assert_array_equal(vectors, tfnlp.load(run.path).embed(TEXTS, pooling="max"))
+    again = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(again.predict_proba(TEXTS), pipeline.predict_proba(TEXTS))
+    grid = {"embedder__pooling": ["max", "mean"]}
+    assert GridSearchCV(pipeline, grid, cv=2).fit(TEXTS, LABELS).best_score_ > 0.5
