@@ -43,11 +43,12 @@ async function streamed(address, request, shown) {
   }
 }
 
-// What goes on, or an error: one line each.
-function say(text, busy = false) {
-  get("status").textContent = text;
+// What goes on, or an error: one line each. Screen readers don't count the seconds.
+function say(text, seconds = null) {
+  if (get("status").firstChild?.data !== text) get("status").replaceChildren(text, element("span", { ariaHidden: "true" }));
+  get("status").lastChild.textContent = seconds === null ? "" : ` ${seconds} s`;
   get("status").hidden = !text;
-  get("status").classList.toggle("busy", busy);
+  get("status").classList.toggle("busy", seconds !== null);
 }
 
 function complain(error) {
@@ -211,7 +212,7 @@ function requestOf(rows, settings, signal) {
 async function computing(work) {
   const mine = new AbortController(), began = Date.now(), run = get("run"), stop = get("stop");
   let done = "";
-  const tick = () => say(`Computing${done} … ${Math.round((Date.now() - began) / 1000)} s`, true);
+  const tick = () => say(`Computing${done} …`, Math.round((Date.now() - began) / 1000));
   running?.abort();
   running = mine;
   clear();

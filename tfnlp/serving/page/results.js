@@ -153,7 +153,6 @@ function written(row, found) {
 function attention(found) {
   const head = (text, title = text) => element("th", { title }, [isolated(text)]);
   const top = element("tr", {}, [element("td"), ...found.source_tokens.map((token) => head(token))]);
-  top.firstChild.style.setProperty("--weight", 0);
   const rows = found.target_tokens.map((token, t) => {
     const cells = found.source_tokens.map((source, s) => {
       const weight = Math.min(1, found.attention[t][s] ?? 0), text = weight < 0.005 ? "" : weight.toFixed(2).replace(/^0/, "");
