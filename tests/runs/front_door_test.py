@@ -16,6 +16,7 @@ from tests.cli.toy_tasks import backbone
 from tests.made import options
 from tests.runs.conftest import ROWS, SMALL
 from tests.support import run_python
+from tfnlp.serving.module import load_served
 
 
 @pytest.mark.slow
@@ -125,6 +126,19 @@ def test_fine_tuned_model(task, tmp_path):
     loaded = tfnlp.load(task.path)
     assert loaded.predict(["a good book", "a bad one"]) == found
     assert loaded("a good book") == loaded.predict("a good book") == loaded(["a good book"])[0]
+
+
+@pytest.mark.slow
+def test_a_run_is_served_with_rows_of_its_dev_set(task):
+    served = load_served(task.path)
+    (action,) = served.actions.values()
+    texts = [row["text"] for row in action.examples]
+    labels = {text: label for text, label in ROWS}
+    assert sorted(texts) == sorted(example.segments[0] for example in task.dev)
+    assert {labels[text] for text in texts[:2]} == {labels[text] for text in texts}
+    found = action.run(action.examples)
+    assert [one["label"] for one in found] == [one["label"] for one in task.predict(texts)]
+    assert action.described()["examples"] == action.examples and action.labels == ("no", "yes")
 
 
 @pytest.mark.slow

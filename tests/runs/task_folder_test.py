@@ -98,3 +98,24 @@ def test_a_config_that_a_run_does_not_write_is_refused(run, place, value):
             tfnlp.load(folder)
     finally:
         path.write_text(written)
+
+
+def test_rows_of_the_dev_set_are_short_and_of_each_label_first(tmp_path):
+    rows = [
+        {"text_a": "a", "text_b": "b", "gold": "no", "label": "no"},
+        {"text": "x" * 2000, "gold": "odd", "label": "no"},
+        {"text": "d", "gold": "no", "label": "yes"},
+        {"words": ["e", "f"], "predicate": 1, "gold": ["no", "O"], "tags": ["O", "O"]},
+        {"text": "g", "choices": ["h", "i"], "gold": 1, "choice": 0},
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "dev_predictions.jsonl").write_text(lines)
+    found = task_folder.dev_examples(str(tmp_path), 3)
+    assert found == [
+        {"text_a": "a", "text_b": "b"},
+        {"text": "e f", "predicate": 1},
+        {"text": "g", "choices": ["h", "i"]},
+    ]
+    assert task_folder.dev_examples(str(tmp_path), 9) == [*found, {"text": "d"}]
+    assert task_folder.dev_examples(str(tmp_path), 0) == []
+    assert task_folder.dev_examples(str(tmp_path / "no"), 3) == []

@@ -1,6 +1,7 @@
 """Every action over HTTP beside the module called directly, and what is refused."""
 
 import contextlib
+import itertools
 import json
 
 import numpy as np
@@ -15,6 +16,7 @@ from tfnlp import hub, models  # noqa: E402
 from tfnlp.serving.app import make_app  # noqa: E402
 from tfnlp.serving.batching import Batcher  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
+from tfnlp.serving.texts import translate  # noqa: E402
 from tfnlp.settings.serve import ServeSettings  # noqa: E402
 from tfnlp.tasks import TASKS  # noqa: E402
 from tfnlp.text.task_readers import BertReader  # noqa: E402
@@ -254,6 +256,34 @@ def test_translations_with_their_attention(module_of):
         assert attention.shape == (len(one["target_tokens"]), len(one["source_tokens"]))
         np.testing.assert_allclose(attention.sum(1), 1, atol=1e-3)
         assert one["source_tokens"][-1] == one["target_tokens"][-1] == "(end)"
+
+
+@pytest.mark.parametrize("text, tokens, words", [
+    ("Zoë's CAT sat.", ["Zo", b"\xc3", b"\xab", "'", "s", "CA", "T", "s", "at", "."],
+     [("Zoë's", 5), ("CAT", 2), ("sat", 2), (".", 1)]),
+    ("Zoë's CAT sat.", ["zoë's", "cat", "sat", "."],
+     [("Zoë's", 1), ("CAT", 1), ("sat", 1), (".", 1)]),
+    ("so... (we)", ["so", "...(", "we", "", ")"], [("so", 1), ("...(", 1), ("we", 2), (")", 1)]),
+    ("a—b c", ["a", "-", "b", "c"], [("a", 1), ("-", 1), ("b", 1), ("c", 1)]),
+    ("أهلا، بك", ["أه", "لا", "،", "ب", "ك"], [("أهلا", 2), ("،", 1), ("بك", 2)]),
+])  # fmt: skip
+def test_attention_is_of_words_as_they_are_written(text, tokens, words):
+    tokens = [t if isinstance(t, bytes) else t.encode() for t in (*tokens, "(end)")]
+    attention = np.random.default_rng(1).random((2, len(tokens) + 1))
+
+    def align(sentences):
+        return {
+            "translation": [b"a"], "score": [0.5], "source_tokens": [[*tokens, b""]],
+            "target_tokens": [[b"a", b"(end)", b""]], "attention": attention[None],
+        }  # fmt: skip
+
+    (found,) = translate(None, align).run([{"text": text, "attention": True}])
+    words = [*words, ("(end)", 1)]
+    assert found["source_tokens"] == [word for word, _ in words]
+    assert found["target_tokens"] == ["a", "(end)"]
+    starts = np.cumsum([0, *(count for _, count in words)])
+    want = [[row[a:b].sum() for a, b in itertools.pairwise(starts)] for row in attention]
+    np.testing.assert_allclose(found["attention"], want, atol=1e-4)
 
 
 @pytest.mark.parametrize("body, status, said", [

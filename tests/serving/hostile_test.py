@@ -1,6 +1,5 @@
 """Clients that stall, hang up or send too much; what a module's error tells them."""
 
-import contextlib
 import dataclasses
 import json
 import socket
@@ -13,11 +12,9 @@ import tensorflow as tf
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient  # noqa: E402
 
+from tests.serving.listening import application, listening  # noqa: E402
 from tfnlp.serving import app, server  # noqa: E402
 from tfnlp.serving.action import Action  # noqa: E402
-from tfnlp.serving.batching import Batcher  # noqa: E402
-from tfnlp.serving.module import ServedModule  # noqa: E402
-from tfnlp.settings.serve import ServeSettings  # noqa: E402
 from tfnlp.tasks.playground import Field  # noqa: E402
 
 ERRORS = {
@@ -37,33 +34,7 @@ def run(rows):
 
 FIELDS = (Field("text", "Text", "line", "a"),)
 ACTION = Action("count", "Count", "Count", "Its length.", FIELDS, run)
-
-
-@contextlib.contextmanager
-def application(local=True, actions=None, **settings):
-    config = ServeSettings.make(module="toy", **settings)
-    served = ServedModule("toy", actions or {"count": ACTION})
-    batcher = Batcher(served.run, wait=0)
-    try:
-        yield app.make_app(served, config, batcher, local)
-    finally:
-        batcher.close()
-
-
-@contextlib.contextmanager
-def listening(**settings):
-    """A running server's address; what holds it up when it is told to stop fails the test."""
-    with application(**settings) as made, server._bound("127.0.0.1", 0) as bound:
-        bound.listen()
-        address, served = bound.getsockname(), server.server_of(made)
-        thread = threading.Thread(target=served.run, kwargs={"sockets": [bound]}, daemon=True)
-        thread.start()
-        try:
-            yield address
-        finally:
-            served.should_exit = True
-            thread.join(30)
-            assert not thread.is_alive()
+ACTIONS = {"count": ACTION}
 
 
 def send(address, body, declared=None, close=False):
@@ -87,7 +58,7 @@ def test_a_client_that_hangs_up_ends_its_stream():
         finally:
             ended.set()
 
-    with listening(actions={"count": dataclasses.replace(ACTION, stream=endless)}) as address:
+    with listening({"count": dataclasses.replace(ACTION, stream=endless)}) as address:
         body = b'{"instances": ["a"]}'
         head = "POST /api/count/stream HTTP/1.1\r\nHost: localhost\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -112,7 +83,7 @@ def test_an_error_in_a_stream_is_its_last_line():
         raise ERRORS["missing"]
 
     actions = {"count": dataclasses.replace(ACTION, stream=broken)}
-    with application(actions=actions) as made:
+    with application(actions) as made:
         client = TestClient(made, base_url="http://127.0.0.1")
         lines = client.post("/api/count/stream", json={"instances": ["a"]}).text.splitlines()
     assert json.loads(lines[0]) == {"text": "a"} and len(lines) == 2
@@ -128,19 +99,19 @@ def answer(client):
 
 def test_a_body_that_does_not_come(monkeypatch):
     monkeypatch.setattr(app, "_BODY", 0.2)
-    with listening() as address:
+    with listening(ACTIONS) as address:
         assert answer(send(address, b"{", 100))[0] == 408
 
 
 def test_a_length_beyond_the_limit_is_refused_before_the_body_comes():
-    with listening(max_bytes=1000) as address:
+    with listening(ACTIONS, max_bytes=1000) as address:
         status, said = answer(send(address, b"", 1001))
     assert (status, said) == (413, {"error": "the body has more than 1,000 bytes"})
 
 
 def test_half_bodies_are_held_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(app, "_BODIES", 2)
-    with listening(max_bytes=1000) as address:
+    with listening(ACTIONS, max_bytes=1000) as address:
         stalled = [send(address, b" " * 900, 1000) for _ in range(2)]
         status, said = answer(send(address, b" " * 900, 1000))
         assert status == 503 and "try again later" in said["error"]
@@ -153,7 +124,7 @@ def test_half_bodies_are_held_up_to_a_limit(monkeypatch):
 
 
 def test_a_client_that_hangs_up_is_not_worth_a_line(capfd, caplog):
-    with listening() as address:
+    with listening(ACTIONS) as address:
         for _ in range(3):
             send(address, b'{"inst', 100).close()
         with send(address, b'{"instances": ["abc"]}') as client:
@@ -163,7 +134,7 @@ def test_a_client_that_hangs_up_is_not_worth_a_line(capfd, caplog):
 
 def test_a_body_that_does_not_come_does_not_hold_the_server(monkeypatch, capfd):
     monkeypatch.setattr(server, "_STOPPING", 1)
-    with listening() as address:
+    with listening(ACTIONS) as address:
         stalled = send(address, b"{", 100)
         with send(address, b'{"instances": ["abc"]}') as client:  # the server has read both
             client.recv(15)
@@ -180,7 +151,7 @@ def test_names_are_checked_wherever_the_bound_address_is_local(host, local):
         pytest.skip("only Linux has all of 127.0.0.0/8")
     with server._bound(host, 0) as bound:
         assert server._is_local(bound) == local
-    with application(local, host=host) as made:
+    with application(ACTIONS, local, host=host) as made:
         client = TestClient(made, base_url="http://127.0.0.1")
         ask = [client.get("/api/module", headers={"Host": name}).status_code for name in
                ("evil.example", f"[{host}]:80" if ":" in host else host)]  # fmt: skip
@@ -194,7 +165,7 @@ def test_names_are_checked_wherever_the_bound_address_is_local(host, local):
     ("asserted", 422, "predicate 7 and/or 8: 3 words"),
 ])  # fmt: skip
 def test_an_error_of_the_module_tells_no_path(name, status, said):
-    with application() as made:
+    with application(ACTIONS) as made:
         client = TestClient(made, base_url="http://127.0.0.1")
         found = client.post("/api/count", json={"instances": [name]})
     assert found.status_code == status and found.json()["error"].endswith(said)

@@ -433,9 +433,8 @@ class Task(GraphedModel):
                     f"`keep_adapters`: {model.path} has no adapters; it was not trained with `lora`"
                 )
             model = model.with_adapters()
-        path = hub.export_fine_tuned(
-            folder, model.task_model, settings.overwrite, settings.weights, model.family.name
-        )
+        arguments = (model.task_model, settings.overwrite, settings.weights, model.family.name)
+        path = hub.export_fine_tuned(folder, *arguments, model.dev_examples(settings.examples))
         return {"module": path}
 
 

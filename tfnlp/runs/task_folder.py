@@ -14,6 +14,7 @@ RUN/soft_targets.npz     what a teacher says of the examples, until the run has 
 
 import dataclasses
 import inspect
+import json
 import os
 import shutil
 from typing import Any
@@ -47,6 +48,8 @@ WORDS, RESULTS = "words.txt", "results.json"
 PREDICTIONS = "dev_predictions.jsonl"
 SOFT_TARGETS = "soft_targets.npz"
 OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
+_GIVEN = ("text", "text_a", "text_b", "question", "context", "choices", "predicate")
+_LOOKED_AT, _SHORT = 1000, 1500  # rows; characters of a row
 # From the start of a run to its end.
 KEPT = (*PIECES, "tokenizer_config.json", MARKS, WORDS, WEIGHTS, SAVED)
 # Of a network on features.
@@ -184,6 +187,26 @@ def load_task(
     if merged:
         adaptation_of(config).finish(task_model.model)
     return task_model, config, history, results, folder
+
+
+def dev_examples(folder: str, count: int) -> list[dict[str, Any]]:
+    """Return at most so many rows of the dev set without their labels, short ones.
+
+    Rows with a label that no other has yet come first. Words are joined by spaces.
+    """
+    path, found, others, known = os.path.join(folder, PREDICTIONS), [], [], set()
+    lines = read_lines(path, "predictions") if count and os.path.exists(path) else []
+    for line in lines[:_LOOKED_AT]:
+        row = json.loads(line)
+        gold = row.get("gold")
+        labels = {json.dumps(one) for one in (gold if isinstance(gold, list) else [gold])}
+        if "text" not in row and "words" in row:
+            row["text"] = " ".join(row["words"])
+        given = {name: row[name] for name in _GIVEN if name in row}
+        if len(json.dumps(given)) <= _SHORT:
+            (others if labels <= known else found).append(given)
+            known |= labels
+    return [*found, *others][:count]
 
 
 def delete_task(folder: str) -> None:

@@ -323,6 +323,10 @@ class TaskRun:
             apart.task_model = task_folder.load_task(self.folder, merged=False)[0]
         return apart
 
+    def dev_examples(self, count: int) -> list[dict[str, Any]]:
+        """Return at most so many rows of the dev set, without labels: of each label first."""
+        return task_folder.dev_examples(self.folder, count)
+
     def export(
         self,
         directory: str | os.PathLike[str],
@@ -339,7 +343,8 @@ class TaskRun:
                 low-rank updates alone, which PEFT reads; "onnx" and "litert" a graph of ids.
             settings: Those of `tfnlp export` for the format. Of a SavedModel `keep_adapters`:
                 low-rank updates stay apart from their matrices, and they and the task's layers
-                alone are trained; `weights`, "bfloat16" or "int8": matrices are stored so, for
+                alone are trained; `examples`, how many rows of the dev set the module carries for
+                `tfnlp serve`; `weights`, "bfloat16" or "int8": matrices are stored so, for
                 inference alone; `litert`, `onnx`: where a graph of ids is written too, a file
                 (`.tflite`, `.onnx`) or a folder with it, the vocabulary, the labels and an example
                 of how to call it. Of "peft" `base`: name or path of the model that the updates

@@ -48,6 +48,8 @@ class Action:
         check: function of a row that raises ValueError for one that the module can't take.
         stream: function of a row that yields what it is so far, the last time what `run` returns;
             None: it is computed at once.
+        labels: names of labels or tags, in the order of the module's outputs.
+        examples: rows of the dev set that the module was measured on.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Action:
     options: tuple[Option, ...] = ()
     check: Callable[[Row], None] | None = None
     stream: Callable[[Row], Iterator[Row]] | None = None
+    labels: tuple[str, ...] = ()
+    examples: tuple[Row, ...] = ()
 
     def described(self) -> Row:
         """Return all but the functions, for the page."""

@@ -1,7 +1,9 @@
 """A module with its actions: loaded from wherever `tfnlp inspect` finds it, and recognised."""
 
+import contextlib
 import os
-from collections.abc import Callable, Hashable
+import tempfile
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,15 +11,19 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.families.published import opened_modules
+from tfnlp.families.recognition import best_run
 from tfnlp.hub import Inspection, audit, inspect, load, saved_tokenizer
 from tfnlp.hub.inspection.saved_graph import Call
 from tfnlp.hub.loading.checks import read_about
+from tfnlp.hub.loading.saved_model import saved_models
 from tfnlp.hub.modules.fill import fill_masks
 from tfnlp.layers import SentencePooling
+from tfnlp.runs.front_door import export
 from tfnlp.serving import tasks, texts, vectors
 from tfnlp.serving.action import Action, Row, array_of
 from tfnlp.tasks import TASKS, Task
 from tfnlp.text.words import is_splitter
+from tfnlp.training.run import is_run
 
 _ENCODERS = ("encoder", "model")
 _PREPROCESSOR = "preprocessor"
@@ -66,14 +72,14 @@ class ServedModule:
 
 
 def load_served(path: str | os.PathLike, trusted: bool = False) -> ServedModule:
-    """Load a module and find out what it can do.
+    """Load a module, or export a run and load that, and find out what it can do.
 
     Args:
-        path: what `tfnlp.inspect` takes.
+        path: what `tfnlp.inspect` takes, or the folder of a run.
         trusted: serve a module with `tfnlp.hub.Audit.dangers`, too.
     """
     path = os.fspath(path)
-    with opened_modules(path) as folders:
+    with _opened(path) as folders:
         dangers = [] if trusted else [one for x in folders for one in audit(x).dangers]
         if dangers:
             raise ValueError(
@@ -81,6 +87,19 @@ def load_served(path: str | os.PathLike, trusted: bool = False) -> ServedModule:
                 "says; give `trusted` to serve it all the same"
             )
         return _loaded(path, [inspect(folder) for folder in folders])
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[list[str]]:
+    """Yield the folders of modules; of a run those that it exports, into a temporary folder."""
+    if os.path.isdir(path) and is_run(best_run(path)):
+        with tempfile.TemporaryDirectory() as folder:
+            module = os.path.join(folder, "module")
+            export(path, module)
+            yield saved_models(module)
+    else:
+        with opened_modules(path) as folders:
+            yield folders
 
 
 def _loaded(path: str, found: list[Inspection]) -> ServedModule:
@@ -143,10 +162,11 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
             raise ValueError(_refusal(found))
         call, task = _named(module, next(iter(described.arguments))), _task(found, described)
     if task is not None:
+        examples = read_about(found.path).get("examples")
         splitter = _stated(found).get("splitter")
         known = (splitter,) if is_splitter(splitter) else ()
         playground = task.playground(described.arguments, _labels(module), *known)
-        return [tasks.of_task(task.name, playground, call)]
+        return [tasks.of_task(task.name, playground, call, examples)]
     given, got = set(described.arguments), set(_outputs(described))
     if "attention" in signatures and "translation" in got:
         return [texts.translate(call, _signature(module, "attention"))]

@@ -11,10 +11,12 @@ from tfnlp.tasks.playground import Field, Playground
 Call = Callable[..., dict[str, Any]]
 _MOST = 1000  # values that are shown in full
 _FIRST = 8
+_EXAMPLES = 20
+_KINDS = {"list": list, "number": int}
 
 
-def of_task(name: str, playground: Playground, call: Call) -> Action:
-    """Return the action of a module of the task `name`."""
+def of_task(name: str, playground: Playground, call: Call, examples: object = ()) -> Action:
+    """Return the action of a module of the task `name`, with those `examples` that are rows."""
     names = [field.name for field in playground.fields]
 
     def run(rows: Sequence[Row]) -> list[Row]:
@@ -28,8 +30,19 @@ def of_task(name: str, playground: Playground, call: Call) -> Action:
 
     return Action(
         name, playground.title, playground.button, playground.help, playground.fields, run,
-        check=playground.check,
+        check=playground.check, labels=tuple(playground.labels or ()),
+        examples=_rows(playground, examples),
     )  # fmt: skip
+
+
+def _rows(playground: Playground, examples: object) -> tuple[Row, ...]:
+    """Return the rows among what a module states as its examples; it may be a stranger's."""
+    kinds = {field.name: _KINDS.get(field.kind, str) for field in playground.fields}
+    return tuple(
+        {name: row[name] for name in kinds}
+        for row in (examples if isinstance(examples, list) else ())[:_EXAMPLES]
+        if isinstance(row, dict) and all(type(row.get(n)) is kind for n, kind in kinds.items())
+    )
 
 
 def _alike(rows: Sequence[Row], names: Sequence[str]) -> list[list[int]]:

@@ -1,6 +1,7 @@
 """Modules that write: masks filled, texts continued, translations."""
 
 import codecs
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from tfnlp.tasks.playground import Field
 
 Call = Callable[..., dict[str, Any]]
 MASKS = ("[MASK]", "<mask>")
+_WORD = re.compile(r"[^\s.,;:!?\"()\[\]،؟。、]+|[.,;:!?\"()\[\]،؟。、]+")
 
 
 def fill(call: Call) -> Action:
@@ -116,7 +118,10 @@ def translate(call: Call, align: Call | None) -> Action:
         sentences = column(rows, "text")
         if align is not None and rows[0]["attention"]:
             found = align(sentences=sentences)
-            return [_aligned({name: x[i] for name, x in found.items()}) for i in range(len(rows))]
+            return [
+                _aligned(text, {name: x[i] for name, x in found.items()})
+                for i, text in enumerate(sentences)
+            ]
         found = call(sentences=sentences)
         return [
             {"translation": plain(text), "score": plain(score)}
@@ -127,24 +132,46 @@ def translate(call: Call, align: Call | None) -> Action:
     options = () if align is None else (Option("attention", "Show the attention", True),)
     text = "The translation of each sentence."
     if align is not None:
-        text += " The attention: how much each token of it looks at each token of the sentence."
+        text += " The attention: how much each word of it looks at each word of the sentence."
     return Action("translate", "Translate", "Translate", text, fields, run, options)
 
 
-def _aligned(found: dict[str, Any]) -> Row:
-    """Return a translation with its attention `[T, S]`, without padding."""
-    sides = {name: plain(found[f"{name}_tokens"]) for name in ("source", "target")}
-    counts = {name: _real(tokens) for name, tokens in sides.items()}
-    attention = found["attention"][: counts["target"], : counts["source"]]
+def _aligned(sentence: str, found: dict[str, Any]) -> Row:
+    """Return a translation with its attention `[T, S]` by words, without padding.
+
+    A word looks as the mean of its tokens does, and is looked at as much as its tokens in sum.
+    """
+    translation = plain(found["translation"])
+    source, widths = _words(sentence, found["source_tokens"])
+    target, heights = _words(translation, found["target_tokens"])
+    attention = found["attention"][: sum(heights), : sum(widths)].astype("float64")
+    attention = np.add.reduceat(attention, np.cumsum([0, *widths[:-1]]), 1)
+    attention = np.add.reduceat(attention, np.cumsum([0, *heights[:-1]]), 0)
     return {
-        "translation": plain(found["translation"]),
+        "translation": translation,
         "score": plain(found["score"]),
-        "source_tokens": sides["source"][: counts["source"]],
-        "target_tokens": sides["target"][: counts["target"]],
-        "attention": plain(np.round(attention.astype("float64"), 4)),
+        "source_tokens": source,
+        "target_tokens": target,
+        "attention": plain(np.round(attention / np.c_[heights], 4)),
     }
 
 
-def _real(tokens: list[str]) -> int:
-    """Return the number of tokens before the padding; the last real one is never empty."""
-    return next((i + 1 for i in reversed(range(len(tokens))) if tokens[i]), 0)
+def _words(text: str, padded: Sequence[bytes]) -> tuple[list[str], list[int]]:
+    """Return the words of a text as they are written, and how many tokens each has.
+
+    The last word is the token that ends the text. Where the tokens are not the text again, in
+    small letters perhaps, each is a word.
+    """
+    count = max(i + 1 for i, token in enumerate(padded) if token)
+    *tokens, end = (b"".join(token.split()) for token in padded[:count])
+    forms = (text, text.lower())
+    form = next((x for x in forms if "".join(x.split()).encode() == b"".join(tokens)), None)
+    if form is None:
+        return plain([*tokens, end]), [1] * count
+    places = np.cumsum([len(token) for token in tokens], dtype=int)
+    ends = np.cumsum([len(word.encode()) for word in _WORD.findall(form)], dtype=int)
+    both = np.intersect1d(places, ends)  # where a token and a word end
+    words = [""] * len(both)
+    for place, word in zip(np.searchsorted(both, ends), _WORD.findall(text), strict=True):
+        words[place] += word
+    return [*words, plain(end)], [*np.bincount(np.searchsorted(both, places)).tolist(), 1]

@@ -149,6 +149,10 @@ class TaskModuleSettings(GraphSettings):
     keep_adapters: bool = option(
         False, "fine-tuned with --lora: keep the updates apart, which alone can then be trained"
     )
+    examples: int = option(
+        5, "rows of the dev set that the module carries, to try it out with `tfnlp serve`",
+        at_least=0, at_most=20,
+    )  # fmt: skip
 
     def check(self) -> None:
         """Check also that adapters are merged where matrices are stored in another way."""

@@ -12,7 +12,8 @@ class ServeSettings(Settings):
 
     module: Any = option(
         help="what `tfnlp inspect` takes: a module that `tfnlp export` wrote, also a pair; a "
-        ".tar.gz file, an address, hf://org/name or kaggle://owner/model/framework/variation",
+        ".tar.gz file, an address, hf://org/name or kaggle://owner/model/framework/variation. "
+        "Or a run, which is exported first",
         positional=True, metavar="DIR",
     )  # fmt: skip
     trusted: bool = option(

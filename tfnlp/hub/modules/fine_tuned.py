@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -130,6 +131,7 @@ def export_fine_tuned(
     overwrite: bool = False,
     weights: str | None = None,
     family: str | None = None,
+    examples: Sequence[dict[str, Any]] | None = None,
 ) -> str:
     """Write `FineTunedModule(task_model)` as a SavedModel; return its path.
 
@@ -138,6 +140,7 @@ def export_fine_tuned(
         task_model: the fine-tuned model.
         weights: "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
         family: name of the family of the model that was fine-tuned.
+        examples: rows of inputs that the module carries, in JSON, to be tried out with.
     """
     check_free(directory, overwrite)
     stored, features = None, task_model.features
@@ -148,7 +151,7 @@ def export_fine_tuned(
                 "whose weights it can't replace; export it in float32"
             )
         stored = CompactWeights(models_of(task_model), weights)
-    facts = {"family": family, "task": task_model.task.config()}
+    facts = {"family": family, "task": task_model.task.config(), "examples": examples or None}
     save_module(lambda: FineTunedModule(task_model, stored), directory, overwrite, **facts)
     if stored is not None:
         stored.report(directory, task_model.model)
