@@ -334,3 +334,21 @@ def test_a_column_can_be_named():
     assert list(documents_of(frame, column="body")) == [["a"], ["b"]]
     assert texts_of([], "texts") == []
     assert texts_of(pathlib.PurePath("book:the_secret_garden"), "texts")[0]
+
+
+@pytest.mark.parametrize(
+    "task, row, columns",
+    [
+        ("classify", ("so good", "yes"), {"text": "body", "label": "mood"}),
+        ("labels", ("so good", ["kind"]), {"text": "body", "label": "tags"}),
+        ("similarity", ("one", "two", 0.5), {"text": ["first", "second"], "label": "rated"}),
+        ("choose", ("start", ["one", "two"], 1), {"text": ["a", "b", "c"], "label": "right"}),
+        ("tag", (["a", "word"], ["X", "Y"]), {"text": "tokens", "label": "upos"}),
+    ],
+)
+def test_tuples_need_no_names_of_the_columns_of_a_run(task, row, columns):
+    form = TASKS[task].form
+    assert form.read([row], of_run=True, **columns).examples == form.read([row]).examples
+    for labelled in (True, False):
+        with pytest.raises(ValueError, match="columns of tuples have numbers"):
+            form.read([row], labelled=labelled, **columns)

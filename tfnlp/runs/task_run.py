@@ -122,7 +122,9 @@ class TaskRun:
         If they are not labelled, labels may be missing.
         """
         task, columns = self.task_model.task, self.with_columns(config)
-        data = read_data(task.form, source, columns, name, labelled, splitter=task.splitter)
+        of_run = not (config.text_columns or config.label or config.label_columns)
+        how = {"splitter": task.splitter, "of_run": of_run}
+        data = read_data(task.form, source, columns, name, labelled, **how)
         examples = data.examples
         if examples and isinstance(examples[0], TaskExample):
             self.suit_texts(len(examples[0].segments) + len(examples[0].choices))

@@ -59,6 +59,7 @@ class RowForm(abc.ABC):
         drop: Sequence[str] = ("-",),
         separator: str | None = None,
         splitter: str = MARKS,
+        of_run: bool = False,
         name: str = "data",
     ) -> TaskData:
         """Return the examples of files, data sets or Python objects.
@@ -90,6 +91,7 @@ class RowForm(abc.ABC):
                 first of `|`, `;` and `,` that occurs in it.
             splitter: of words that are given as a text: how it is split, "marks" or "spaces", see
                 `tfnlp.text.words.words_with_offsets`.
+            of_run: the columns are those of a run's training, which rows of tuples need not have.
             name: the argument that `source` was given as, for messages.
 
         Raises:
@@ -100,7 +102,7 @@ class RowForm(abc.ABC):
             OSError: a folder; a damaged or truncated gzip file.
             ImportError: for `.parquet` without pyarrow.
         """
-        how = self.checked(Reading(text, label, skip, labelled, drop, separator, splitter))
+        how = self.checked(Reading(text, label, skip, labelled, drop, separator, splitter, of_run))
         if is_path(source):
             return self.finished(self._of_files([source], how))
         source = held(source)
@@ -112,6 +114,13 @@ class RowForm(abc.ABC):
             data = gather(name, rows, lambda row: self._checked_example(row, labelled), skip)
         else:
             records = [(where, self._record(row, labelled)) for where, row in rows]
+            names = [c for c in how.columns if isinstance(c, str) and not c.isdecimal()]
+            if names and not any(isinstance(row, dict) for _, row in records):
+                if not of_run:
+                    raise ValueError(
+                        f"{name}: columns of tuples have numbers from 0; there is no {names[0]!r}"
+                    )
+                how = dataclasses.replace(how, text=None, label=None)
             data = self.of_table(self._table(records, name, how), how)
         return self.finished(data)
 

@@ -58,6 +58,7 @@ class Reading:
     drop: Sequence[str] = ("-",)
     separator: str | None = None
     splitter: str = MARKS
+    of_run: bool = False
 
     @property
     def columns(self) -> list[Column]:
