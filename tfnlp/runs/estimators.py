@@ -56,9 +56,7 @@ class _FineTuned(BaseEstimator):
         kind: type[Settings] = TASKS[self.task][0]
         for name in params:
             if name in _OWN:
-                raise ValueError(
-                    f"`{name}` is not for an estimator: `fit` makes a run of its own"
-                )
+                raise ValueError(f"`{name}` is not for an estimator: `fit` makes a run of its own")
             if name not in names_of(kind):
                 raise ValueError(kind.refusal(name))
         self.model = params.pop("model", self.model)
