@@ -5,6 +5,7 @@ for them.
 """
 
 import contextlib
+import difflib
 import errno
 import os
 import re
@@ -212,6 +213,21 @@ def given_path(value: Any, argument: str) -> str:
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f"`{argument}` {value!r:.60} must be a path, not {type(value).__name__}")
     return os.fspath(value)
+
+
+def near_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the path of a file or folder here with nearly the name of one that is not there."""
+    folder, name = os.path.split(os.fspath(path).rstrip("/"))
+    here = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    return [os.path.join(folder, one) for one in difflib.get_close_matches(name, here, 1)]
+
+
+def no_file(path: str | os.PathLike[str]) -> FileNotFoundError:
+    """Return the error of a file that is not there."""
+    hint = "".join(f"; did you mean {near}?" for near in near_names(path))
+    if " " in os.fspath(path) and not hint:
+        hint = "; texts in memory are a list of them"
+    return FileNotFoundError(f"no such file: {path}{hint}")
 
 
 def same_folder(first: Any, second: Any) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfnlp.cards import Card, card_of_export
+from tfnlp.files import near_names
 from tfnlp.formats.bilm import Bilm
 from tfnlp.formats.format import ANOTHER_KIND, Format, Place
 from tfnlp.formats.google import Google
@@ -150,11 +151,9 @@ def unknown(place: Place) -> Exception:
     """Return the error of a place where no format recognises anything."""
     if os.path.exists(place.path):
         return ValueError(f"{place.path} {described(place)}; expected {EXPECTED}")
-    folder, name = os.path.split(place.path.rstrip("/"))
-    here = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
-    near = [os.path.join(folder, one) for one in difflib.get_close_matches(name, here, 1)]
     named = {one.split("/")[1]: one for one in WELL_KNOWN}
-    near += [f"hf://{named[one]}" for one in difflib.get_close_matches(name, named, 1, 0.8)]
+    known = difflib.get_close_matches(os.path.basename(place.path), named, 1, 0.8)
+    near = [*near_names(place.path), *(f"hf://{named[one]}" for one in known)]
     hint = f"did you mean {' or '.join(near)}?" if near else "a published one is hf://org/name"
     return FileNotFoundError(f"{place.path} does not exist here; {hint}")
 

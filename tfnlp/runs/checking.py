@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfnlp.runs.backbone import load_backbone
 from tfnlp.runs.finetune_examples import left_out, limited, read_rows, say, shown_source
+from tfnlp.settings.options import one_of
 from tfnlp.settings.tables import TASKS as SETTINGS
 from tfnlp.settings.use import CheckSettings
 from tfnlp.tasks import TASKS, HeadTask, Task
@@ -51,7 +52,7 @@ def check_rows(config: CheckSettings) -> Check:
     if config.task is None:
         return Check(list(_of_every_task(config)), [])
     if config.task not in TASKS or not hasattr(TASKS[config.task], "form"):
-        raise ValueError(f"`task` {config.task!r} must be one of {', '.join(_readers())}")
+        raise ValueError(one_of("task", config.task, _readers()))
     task = TASKS[config.task]
     data, dev = read_rows(task.form, config.data, config, "data"), []
     source = shown_source(config.data)

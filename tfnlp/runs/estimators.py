@@ -39,9 +39,8 @@ class _FineTuned(BaseEstimator):
     task: ClassVar[str]
 
     def __init__(self, model: str | os.PathLike[str], **settings: Any) -> None:
-        _check_model(model)
-        self.model, self._given = model, {}
-        self.set_params(**settings)
+        self._given: dict[str, Any] = {}
+        self.set_params(model=model, **settings)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the model and the settings that were given."""
@@ -59,7 +58,9 @@ class _FineTuned(BaseEstimator):
                 raise ValueError(f"`{name}` is not for an estimator: `fit` makes a run of its own")
             if name not in names_of(kind):
                 raise ValueError(kind.refusal(name))
-        self.model = params.pop("model", self.model)
+        if "model" in params:
+            _check_model(params["model"])
+            self.model = params.pop("model")
         self._given.update(params)
         return self
 

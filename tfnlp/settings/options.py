@@ -329,9 +329,10 @@ def model_place(path: Any) -> Any:
 
 def one_of(argument: str, value: Any, names: Collection[Any]) -> str:
     """Return what is said of a value that is none of some names, with the nearest of them."""
-    near = difflib.get_close_matches(value, list(map(str, names)), 1) if type(value) is str else ()
-    hint = f"did you mean {near[0]}? It" if near else "it"
-    return f"`{argument}` {value!r:.60}: {hint} must be one of {', '.join(map(str, names))}"
+    names = list(map(str, names))
+    near = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else ()
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"`{argument}` {value!r:.60} must be one of {', '.join(names)}{hint}"
 
 
 def _home(path: Any, field: dataclasses.Field) -> Any:

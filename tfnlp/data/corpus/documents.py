@@ -26,6 +26,7 @@ from tfnlp.data.corpus.sentences import (
     looks_like_words,
 )
 from tfnlp.extras import needed
+from tfnlp.files import no_file
 
 LAYOUTS = ("auto", "lines", "prose", "words")
 
@@ -212,7 +213,7 @@ def expand(source: str) -> list[str]:
     if os.path.exists(path):  # before globbing, since [ is allowed in file names
         return [path]
     if not glob.has_magic(path):
-        raise FileNotFoundError(f"no such file: {source}")
+        raise no_file(source)
     files = [match for match in sorted(glob.glob(path, recursive=True)) if os.path.isfile(match)]
     if not files:
         raise FileNotFoundError(f"no file matches {source}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfnlp.data.corpus.documents import read_lines
+from tfnlp.files import no_file
 
 _LISTS = ("data", "examples", "rows")  # names of a list of rows in an object
 
@@ -96,7 +97,7 @@ def file_lines(path: str | os.PathLike) -> Iterator[str]:
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a folder; expected a file")
     if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
+        raise no_file(path)
     number = 0
     try:
         for line in read_lines(path):

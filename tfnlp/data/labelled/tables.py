@@ -21,6 +21,7 @@ from tfnlp.data.labelled.rows import (
     no_examples,
 )
 from tfnlp.extras import needed
+from tfnlp.files import no_file
 from tfnlp.text.words import MARKS
 
 # The default columns: the first of these that a table has.
@@ -162,7 +163,7 @@ def open_parquet(path: str | os.PathLike) -> Iterator[Any]:
     pyarrow = needed("pyarrow", "pyarrow", None, os.fspath(path))
     path = os.path.expanduser(os.fspath(path))
     if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
+        raise no_file(path)
     try:
         with parquet.ParquetFile(path) as file:
             yield file
