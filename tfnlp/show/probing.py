@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import collections
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -20,7 +18,7 @@ from tfnlp.tasks import TASKS
 from tfnlp.tasks.tag import WordTask
 
 _HELD_OUT = 5  # each fifth example
-_STEPS = 300
+_PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 
 
 def probe(
@@ -33,8 +31,9 @@ def probe(
 ) -> Picture:
     """Show what a linear classifier finds in each layer of a frozen model.
 
-    Logistic regression on standardized features. Of texts they are the means of the vectors of
-    tokens. Each fifth example is held out.
+    Least squares with a penalty (scikit-learn's `RidgeClassifierCV`) on standardized vectors, which
+    is learnt in seconds. Those of texts are the means of their tokens'. Each fifth example is held
+    out.
 
     Args:
         model: A BERT or an encoder after it, a GPT or an ELMo; or a path or name.
@@ -89,10 +88,8 @@ def probe(
 
 def accuracy_of(vectors: np.ndarray, golds: np.ndarray, held_out: np.ndarray) -> float:
     """Return the share of held-out labels that a linear classifier of vectors `[W, D]` predicts."""
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=_STEPS))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(vectors[~held_out], golds[~held_out])
+    model = make_pipeline(StandardScaler(), RidgeClassifierCV(_PENALTIES))
+    model.fit(vectors[~held_out], golds[~held_out])
     return float(model.score(vectors[held_out], golds[held_out]))
 
 
