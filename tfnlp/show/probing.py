@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from tfnlp.runs.finetune_examples import read_rows
 from tfnlp.settings.show import ProbeSettings
 from tfnlp.show.contexts import check_contexts, layer_names, word_layers
-from tfnlp.show.picture import Picture, finished, loaded_model, plotly
+from tfnlp.show.picture import Picture, finished, loaded_model, name_of, plotly
 from tfnlp.tasks import TASKS
 from tfnlp.tasks.tag import WordTask
 
@@ -80,7 +80,7 @@ def probe(
         f"{int(held_out.sum()):,} held-out {unit}, {len(golds) - int(held_out.sum()):,} learnt"
     )
     return Picture(
-        figure=_curve(accuracy, guesses, model.path, unit),
+        figure=_curve(accuracy, guesses, name_of(model), unit),
         values={**accuracy, **guesses},
         text="\n".join(lines),
     )
@@ -111,20 +111,20 @@ def _guesses(golds: np.ndarray, held_out: np.ndarray, words: list[str] | None) -
     return found
 
 
-def _curve(accuracy: dict[str, float], guesses: dict[str, float], path: str, unit: str) -> Any:
-    go = plotly()
+def _curve(accuracy: dict[str, float], guesses: dict[str, float], name: str, unit: str) -> Any:
+    """Return a figure of the layers' accuracies, and of the best guess as a line."""
+    go, best = plotly(), max(guesses, key=guesses.__getitem__)
     line = go.Scatter(
         x=list(accuracy), y=list(accuracy.values()), mode="lines+markers+text",
-        texttemplate="%{y:.3f}", textposition="top center", name="linear classifier",
+        texttemplate="%{y:.3f}", textposition="top center",
     )  # fmt: skip
     figure = go.Figure(line)
-    for name, value in guesses.items():
-        figure.add_hline(
-            y=value, line_dash="dash", line_color="gray", annotation_text=f"{name} {value:.3f}",
-            annotation_position="bottom right",
-        )  # fmt: skip
-    shown = [*accuracy.values(), *guesses.values()]
-    figure.update_yaxes(
-        title=f"held-out {unit} right", range=[min(shown) - 0.06, max(shown) + 0.04]
-    )
-    return finished(figure, f"Linear probes of {path}", 220 + 90 * len(accuracy), 420)
+    figure.add_hline(
+        y=guesses[best], line_dash="dash", line_color="gray",
+        annotation_text=f"{best} {guesses[best]:.3f}", annotation_position="bottom left",
+    )  # fmt: skip
+    shown = [*accuracy.values(), guesses[best]]
+    least, most = min(shown), max(shown)
+    margin = max(0.15 * (most - least), 0.01)
+    figure.update_yaxes(title=f"held-out {unit} right", range=[least - margin, most + margin])
+    return finished(figure, f"Linear probes of {name}", 220 + 90 * len(accuracy), 420)
