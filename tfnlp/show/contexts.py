@@ -53,6 +53,10 @@ def neighbours(
     """
     model = loaded_model(model)
     if isinstance(model, Pretrained) and model.word_vectors is not None:
+        if among is not None or (texts is not None and len(texts)):
+            raise ValueError(
+                f"{model.path} has one vector for each word: leave `texts` and `among` out"
+            )
         return nearest(model.word_vectors, word, top)
     check_contexts(model)
     if texts is None or among is None or not len(texts):

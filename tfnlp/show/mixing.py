@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfnlp.families.elmo import Elmo
 from tfnlp.layers import ScalarMix
 from tfnlp.runs.task_run import TaskRun
-from tfnlp.show.picture import Picture, finished, loaded_model, plotly
+from tfnlp.show.picture import Picture, finished, loaded_model, name_of, plotly
 
 
 def mixture(model: Any) -> Picture:
@@ -41,7 +41,9 @@ def mixture(model: Any) -> Picture:
         lines += [f"  {name:12s}{share:.3f}" for name, share in values[mix.name].items()]
         figure.add_bar(x=names, y=shares, name=mix.name, texttemplate="%{y:.3f}")
     figure.update_yaxes(title="share in the mix", rangemode="tozero")
-    finished(figure, f"Layers in the mix of {model.path}", 160 + 90 * len(names) * len(mixes), 400)
+    finished(
+        figure, f"Layers in the mix of {name_of(model)}", 160 + 90 * len(names) * len(mixes), 400
+    )
     return Picture(figure=figure, values=values, text="\n".join(lines))
 
 

@@ -65,6 +65,11 @@ def loaded_model(model: Any) -> Pretrained | TaskRun:
     return loaded
 
 
+def name_of(model: Pretrained | TaskRun) -> str:
+    """Return the last part of a model's path, for a title."""
+    return os.path.basename(os.path.normpath(model.path))
+
+
 def finished(figure: Any, title: str, width: float, height: float) -> Any:
     """Return a figure of a size in pixels with its title, on a white ground."""
     return figure.update_layout(
