@@ -119,3 +119,6 @@ def test_rows_of_the_dev_set_are_short_and_of_each_label_first(tmp_path):
     assert task_folder.dev_examples(str(tmp_path), 9) == [*found, {"text": "d"}]
     assert task_folder.dev_examples(str(tmp_path), 0) == []
     assert task_folder.dev_examples(str(tmp_path / "no"), 3) == []
+    (tmp_path / "dev_predictions.jsonl").write_text("{")
+    with pytest.raises(ValueError, match="dev_predictions.jsonl is damaged"):
+        task_folder.dev_examples(str(tmp_path), 3)

@@ -194,10 +194,14 @@ def dev_examples(folder: str, count: int) -> list[dict[str, Any]]:
 
     Rows with a label that no other has yet come first. Words are joined by spaces.
     """
-    path, found, others, known = os.path.join(folder, PREDICTIONS), [], [], set()
+    path = os.path.join(folder, PREDICTIONS)
     lines = read_lines(path, "predictions") if count and os.path.exists(path) else []
-    for line in lines[:_LOOKED_AT]:
-        row = json.loads(line)
+    try:
+        rows = [json.loads(line) for line in lines[:_LOOKED_AT]]
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); `examples` 0 does without it") from error
+    found, others, known = [], [], set()
+    for row in (row for row in rows if isinstance(row, dict)):
         gold = row.get("gold")
         labels = {json.dumps(one) for one in (gold if isinstance(gold, list) else [gold])}
         if "text" not in row and "words" in row:
