@@ -181,3 +181,22 @@ def test_an_argument_that_is_not_utf8_is_refused(capsys):
         tfnlp("vocab", "--input", "caf\udce9.txt", "--output", "out")  # Latin-1, as Python reads it
     assert caught.value.code == 2
     assert "the argument caf\\xe9.txt is not UTF-8 text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        ("predct --model x", "did you mean predict?"),
+        ("finetune clasify", "did you mean classify?"),
+        ("predict --model x a --topn 3", "unrecognized arguments: --topn 3; did you mean --top?"),
+        ("pretrain bert --input x --output o --lr 1", "did you mean --learning-rate?"),
+        ("export --model x --output o --format hugingface", "did you mean huggingface?"),
+        ("predict a", "arguments are required: --model; see tfnlp predict --help"),
+    ],
+)
+def test_command_lines_that_cannot_be_read_are_one_line(command, said, capsys):
+    with pytest.raises(SystemExit) as caught:
+        tfnlp(*command.split())
+    assert caught.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(said)

@@ -151,7 +151,9 @@ class TestRefused:
         monkeypatch.chdir(tmp_path)
         assert tfnlp.load("org/name").path == "hf://org/name"
         assert "org/name is no folder here: taken as hf://org/name" in capsys.readouterr().err
-        assert command("predict", "--model", "org/name", "the [MASK]") == 0
+        (tmp_path / "a.txt").write_text("the dog\n")
+        embed = ["embed", "--model", "org/name", "--input", "a.txt", "--output", "a.npy"]
+        assert command(*embed) == 0 and (tmp_path / "a.npy").exists()
         with pytest.raises(FileNotFoundError, match="^hf://org/none does not exist at"):
             tfnlp.load("org/none")
         (tmp_path / "org").mkdir()  # a folder comes first

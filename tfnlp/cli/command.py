@@ -6,11 +6,14 @@ that are not equal), 2 the command line was, 130 interrupted.
 
 import argparse
 import contextlib
+import dataclasses
+import difflib
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, NoReturn
 
 from absl import app, flags, logging
 from absl.flags import argparse_flags
@@ -33,10 +36,10 @@ from tfnlp.cli import (
     verify,
     vocab,
 )
-from tfnlp.cli.options import HelpFormatter, with_flags
+from tfnlp.cli.options import HelpFormatter, flag_of, with_flags
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.engine import use_engine
-from tfnlp.settings.options import model_place
+from tfnlp.settings.options import ELSEWHERE, model_place
 from tfnlp.settings.training import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
@@ -60,9 +63,36 @@ COMMANDS = {
 }
 
 
+class _Parser(argparse_flags.ArgumentParser):
+    """A parser that says in one line what is wrong, with the nearest name."""
+
+    def error(self, message: str) -> NoReturn:
+        choice = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if choice:
+            message += _meant(choice[1], re.findall(r"[^', ]+", choice[2]))
+        end = "" if message.endswith("?") else f"; see {self.prog} --help"
+        self.exit(2, f"{self.prog}: error: {message}{end}\n")
+
+    def parse_args(self, args: list[str], namespace: Any = None) -> argparse.Namespace:
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            fields = [f for kind in options.config_classes for f in dataclasses.fields(kind)]
+            flags = {flag_of(field) for field in fields if not field.metadata["positional"]}
+            given = unknown[0].split("=")[0]
+            ours = ELSEWHERE.get(given.lstrip("-").replace("-", "_"), ())
+            known = [flag for name in ours if (flag := f"--{name.replace('_', '-')}") in flags]
+            hint = f"; did you mean {known[0]}?" if known else _meant(given, flags)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return options
+
+
+def _meant(given: str, names: Collection[str]) -> str:
+    return "".join(f"; did you mean {n}?" for n in difflib.get_close_matches(given, names, 1))
+
+
 def parse(argv: list[str]) -> argparse.Namespace:
     """Return the command line, absl flags included, as an argparse namespace."""
-    parser = argparse_flags.ArgumentParser(
+    parser = _Parser(
         prog="tfnlp",
         description="Pretrain language models on your own text and export them as SavedModels.",
         formatter_class=HelpFormatter,
