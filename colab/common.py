@@ -46,7 +46,7 @@ if importlib.util.find_spec("tfnlp") is None:
 
             wheels = list(files.upload())
         if not wheels:
-            raise FileNotFoundError("no tfnlp-*.whl is here: put it there, or set TFNLP")
+            raise FileNotFoundError("this folder has no tfnlp-*.whl: put one there, or set TFNLP")
         TFNLP = wheels[0]
     began = time.monotonic()
     extras = "huggingface,report,tfds"
