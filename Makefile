@@ -9,6 +9,7 @@
 # make lint       errors, docstrings, annotations and format, by ruff
 # make dist       a wheel in dist/, tried in an empty environment
 # make docs       the documentation site, in site/
+# make address    URL=https://host/owner/name: the repository's address in badges, notebooks, metadata, docs
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
 
@@ -19,7 +20,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo demo-gpt test test-slow test-long peers browser dist docs bench lint clean
+.PHONY: demo demo-elmo demo-gpt test test-slow test-long peers browser dist docs address bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -61,6 +62,9 @@ dist: $(VENV)/installed
 
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+address: $(VENV)/installed
+	$(BIN)/python -m colab.common "$(URL)"
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import zipfile
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, run_python
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -51,6 +52,16 @@ def test_gpt(tmp_path):
     assert "a token" in shown and "Mary opened the door" in shown
     assert shown.count("The robin") >= 2 and "after five updates" in shown
     assert (tmp_path / "gpt/page.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["bert", "elmo"])
+def test_from_scratch(model, tmp_path):
+    script = ROOT / "examples" / f"{model}_from_scratch.py"
+    shown = run_python(script, "--steps", 40, "--width", 16, folder=tmp_path).stdout
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", shown)]
+    assert losses[4] < losses[0] - 0.1  # of pretraining
+    assert len(re.findall(r"from (?:scratch|the pretrained): [\d.]+% right", shown)) == 2
 
 
 @pytest.mark.slow

@@ -58,8 +58,10 @@ class ProgressBar:
         self._items, self._unit, self._desc = items, unit.strip(), desc
         self._file, self._disabled = file or sys.stderr, disable
         self.figures: Sequence[str] = ()
-        in_notebook = _shows_widgets(self._file)
-        self._live = not disable and (in_notebook or _is_screen(self._file))
+        # What rich puts in place of standard error beneath a bar; before rich 14 it is no screen.
+        screen = getattr(self._file, "rich_proxied_file", self._file)
+        in_notebook = _shows_widgets(screen)
+        self._live = not disable and (in_notebook or _is_screen(screen))
         is_stderr = self._file is sys.stderr
         self._progress = _OneLine(
             self,

@@ -11,14 +11,18 @@ import math
 import os
 import pathlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
-import pyfive
 
 from tfnlp.checkpoints.formats.tensors import Refused, Tensors, reading, reason
+from tfnlp.extras import needed
 from tfnlp.files import written_whole
 from tfnlp.text.lines import shown
+
+if TYPE_CHECKING:
+    import pyfive
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _UNDEFINED = 2**64 - 1  # the address of data that were never written
@@ -27,7 +31,13 @@ _NUMBERS = "fiub"  # kinds of dtypes
 
 
 def open_hdf5(path: pathlib.Path) -> Tensors:
-    """Open an HDF5 file; its datasets may be chunked and compressed."""
+    """Open an HDF5 file; its datasets may be chunked and compressed.
+
+    Raises:
+        MissingPackage: if pyfive is not installed.
+        ValueError: if the file is damaged, or holds what is not read.
+    """
+    pyfive = needed("pyfive", "pyfive", "elmo-files", f"{path}, an HDF5 file,")
     with open(path, "rb") as file:
         if file.read(len(_SIGNATURE)) != _SIGNATURE:
             raise ValueError(f"{path} is not an HDF5 file; fetch it again")
