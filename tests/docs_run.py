@@ -61,6 +61,7 @@ STAND_INS = {
     "10_000": "2",
     " --vocab gpt2": "",  # the toy's vocabulary lacks most bytes
     "https://tfhub.dev/...": "bert/encoder",
+    "hf://sentence-transformers/all-MiniLM-L6-v2": "hf://org/name",
 }
 
 

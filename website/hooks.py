@@ -19,7 +19,7 @@ _CODE = re.compile(r"`[^`]+`")
 def on_config(config: Any) -> Any:
     """Put the notebooks and the pages of the reference into the navigation."""
     generated = {
-        "Tutorials": ["tutorials/index.md"]
+        "Notebooks": ["tutorials/index.md"]
         + [links.page_of(f"colab/{path.name}") for path in notebooks.paths()],
         "Reference": reference.navigation(),
     }
