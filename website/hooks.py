@@ -64,7 +64,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrite the links of a page of docs/, and put drawings into the pages themselves.
 
     A drawing that is a part of the page follows the site's switch between light and dark. In code
-    in a table the code's host wants `\\|` for a bar, and MkDocs a bar.
+    in a table a bar has a backslash for the code's host, which MkDocs would show.
     """
 
     def inline(match: re.Match) -> str:

@@ -53,7 +53,9 @@ def pages() -> dict[str, str]:
         for name in public_names(package):
             value = getattr(module, name)
             if inspect.isclass(value):
-                found[page_of(package, name)] = f"# {name}\n\n{_entry(package, name)}"
+                # The entry's heading is the page's title.
+                level = "    options:\n      heading_level: 1\n"
+                found[page_of(package, name)] = _entry(package, name) + level
                 groups["Classes"].append(name)
             else:
                 groups["Functions" if callable(value) else "Constants"].append(name)
