@@ -115,6 +115,7 @@ FILES = {
     "*.de": lambda: _lines(_short_sentences()),
     "reviews.tsv": lambda: _table("label", "body"),
     "pairs.tsv": lambda: _table("sentence1", "sentence2"),
+    "entailment.tsv": lambda: _table("premise", "hypothesis", "label"),
     "rated.tsv": lambda: _table("sentence1", "sentence2", "score"),
     "sts-*.tsv": lambda: _table("0", "1", "2", "3", "score", "5", "text2"),
     "*.tsv": lambda: _table("sentence", "label"),

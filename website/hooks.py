@@ -56,6 +56,7 @@ def on_files(files: Any, config: Any) -> Any:
         add(name, text)
     for path in sorted(sources):
         add(links.page_of(path), links.source_page(path))
+    del pages["index.md"]  # its picture is another page's
     add("gallery.md", gallery.page(pages))
     return files
 
