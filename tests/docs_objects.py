@@ -55,7 +55,6 @@ def _reuse(folder: pathlib.Path, toys: pathlib.Path) -> dict[str, Any]:
     outputs = {"pooled": pooled, "probabilities": layers.Dense(3, activation="softmax")(pooled)}
     return {
         "dict_of_ids": ids,
-        "handle": "bert/encoder",
         "tokenizer_module": tokenizer,
         "model": keras.Model(inputs, outputs),
         "mlm_model": models.bert_pretrainer(run.encoder),

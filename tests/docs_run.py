@@ -30,6 +30,7 @@ SMALL = {
     "--dimension 8 --units 8 --projection-size 4 --num-highway 1 --samples 16",
     "tfnlp finetune": "--restart --epochs 1 --batch-size 8 --accumulation 1 --limit 16 "
     "--max-length 16 --units 4 --no-buckets",
+    "tfnlp finetune answer": "--max-question 8 --stride 4",
     "tfnlp examples": "--seq-length 16 --epochs 1",
     "tfnlp export": "--overwrite",
     "tfnlp embed": "--overwrite",
@@ -62,6 +63,7 @@ STAND_INS = {
     "sentence-transformers/all-MiniLM-L6-v2": "org/name",
     " --vocab gpt2": "",  # the toy's vocabulary lacks most bytes
     "https://tfhub.dev/...": "bert/encoder",
+    "hf://sentence-transformers/all-MiniLM-L6-v2": "hf://org/name",
 }
 
 

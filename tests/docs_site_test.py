@@ -1,8 +1,10 @@
 """`make docs`: the site builds without a warning, is complete, and loads nothing from elsewhere."""
 
 import html.parser
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -19,6 +21,18 @@ pytestmark = pytest.mark.long
 _LOADS = {
     "img": "src", "script": "src", "iframe": "src", "source": "src", "link": "href",
     "video": "src", "audio": "src", "object": "data", "embed": "src", "image": "href",
+}  # fmt: skip
+# What people search for, and the page that comes first.
+_SEARCHED = {
+    "text classification": "classification", "several labels": "labels", "similarity": "pairs",
+    "pairs": "pairs", "multiple choice": "multiple_choice",
+    "question answering": "question_answering", "named entity recognition": "named_entities",
+    "tagging": "named_entities", "semantic roles": "roles", "coreference": "coreference",
+    "embeddings": "embeddings_and_search", "semantic search": "embeddings_and_search",
+    "masked words": "masked_words", "text generation": "text_generation",
+    "translation": "translation", "word vectors": "word_vectors", "pretraining": "pretraining",
+    "serving": "serving", "TPU": "tpus_and_gpus", "GPU": "tpus_and_gpus",
+    "big corpora": "big_corpora",
 }  # fmt: skip
 
 
@@ -61,9 +75,31 @@ def test_every_public_name_has_an_entry(pages):
         f"{package}.{name}"
         for package in reference.PACKAGES
         for name in reference.public_names(package)
-        if f"{package}.{name}" not in pages[f"reference/{package}/index.html"].ids
+        if f"{package}.{name}" not in pages[_html(reference.page_of(package, name))].ids
     ]
     assert not missing
+
+
+def _html(page):
+    folder = page.removesuffix(".md").removesuffix("index").rstrip("/")
+    return f"{folder}/index.html"
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="the site's search is a script for browsers")
+def test_search_finds_the_page_of_each_task_first(site):
+    command = ["node", str(ROOT / "tests/site_search.js"), str(site)]
+    done = subprocess.run(
+        command, input=json.dumps([*_SEARCHED]), capture_output=True, text=True, check=True
+    )
+    found = dict(zip(_SEARCHED, json.loads(done.stdout), strict=True))
+    assert {word: pages[0] for word, pages in found.items()} == {
+        word: f"{page}/" for word, page in _SEARCHED.items()
+    }
+
+
+def test_source_is_not_searched(site):
+    index = (site / "search/search_index.json").read_text("utf-8")
+    assert "def build(self" not in index and "Source code in" not in index
 
 
 def test_every_page_of_docs_and_every_notebook_is_there(pages):

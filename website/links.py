@@ -1,8 +1,8 @@
 """Links of the pages, which are written for the code's host, as links of the site.
 
 Pages link to each other, to notebooks and to source files by relative paths, so that the links
-work where the code is read. In the site a page of docs/ stands at the top, README.md is `index.md`,
-and a source file that is linked gets a page of its own under `source/`.
+work where the code is read. In the site a page of docs/ stands at the top, links to README.md lead
+to `index.md`, and a source file that is linked gets a page of its own under `source/`.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Pages of the reference: an entry for every public name, from the `__all__` of the packages."""
+"""Pages of the reference: one a class and one a package, from the `__all__` of the packages."""
 
 import importlib.util
 import inspect
@@ -24,29 +24,50 @@ def public_names(package: str) -> list[str]:
     return sorted((name for name in names if not name.startswith("__")), key=str.lower)
 
 
-def page_name(package: str) -> str:
-    """Return the page of a package's reference."""
-    return f"reference/{package}.md"
+def page_of(package: str, name: str) -> str:
+    """Return the page that has the entry of a public name."""
+    is_class = inspect.isclass(getattr(importlib.import_module(package), name))
+    return f"reference/{package}/{name if is_class else 'index'}.md"
 
 
-def page(package: str) -> str:
-    """Return the page of a package: a table of its names, then an entry for each.
+def navigation() -> list[dict[str, list[str]]]:
+    """Return the entry of each package in the navigation: its page, then those of its classes."""
+    return [
+        {package: sorted({page_of(package, name) for name in public_names(package)}, key=_rank)}
+        for package in PACKAGES
+    ]
 
-    Classes come first, then functions, then constants.
+
+def _rank(page: str) -> tuple[bool, str]:
+    return not page.endswith("/index.md"), page.lower()
+
+
+def pages() -> dict[str, str]:
+    """Return the Markdown of each page by its name.
+
+    A package's page has a table of its names, and the entries of its functions and constants.
     """
-    module = importlib.import_module(package)
-    groups = {"Classes": [], "Functions": [], "Constants": []}
-    for name in public_names(package):
-        value = getattr(module, name)
-        is_function = callable(value) and not inspect.isclass(value)
-        kind = "Functions" if is_function else "Classes" if inspect.isclass(value) else "Constants"
-        groups[kind].append(name)
-    lines = [f"# {package}", "", inspect.cleandoc(module.__doc__), ""]
-    for kind, names in groups.items():
-        if names:
-            lines += [f"## {kind}", "", *_table(package, module, names, kind), ""]
-            lines += [_entry(package, name) for name in names]
-    return "\n".join(lines)
+    found = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        groups = {"Classes": [], "Functions": [], "Constants": []}
+        for name in public_names(package):
+            value = getattr(module, name)
+            if inspect.isclass(value):
+                # The entry's heading is the page's title.
+                level = "    options:\n      heading_level: 1\n"
+                found[page_of(package, name)] = _entry(package, name) + level
+                groups["Classes"].append(name)
+            else:
+                groups["Functions" if callable(value) else "Constants"].append(name)
+        lines = [f"# {package}", "", inspect.cleandoc(module.__doc__), ""]
+        for kind, names in groups.items():
+            if names:
+                lines += [f"## {kind}", "", *_table(package, module, names, kind), ""]
+                entries = [_entry(package, name) for name in names]
+                lines += [] if kind == "Classes" else entries
+        found[f"reference/{package}/index.md"] = "\n".join(lines)
+    return found
 
 
 def _entry(package: str, name: str) -> str:

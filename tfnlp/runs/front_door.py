@@ -166,6 +166,8 @@ def finetune(
     config_class, _ = TASKS[task]
     names = [field.name for field in dataclasses.fields(config_class)]
     names = ("model", "train", "dev") if "model" in names else ("start", "text", "valid")
+    if names[0] == "start":  # of "fill", whose record says where the model is
+        model = getattr(model, "path", None) or model
     for public, name in zip(("model", "train", "dev"), names, strict=True):
         if name in settings:
             raise ValueError(f"there is no argument {name}; did you mean {public}?")

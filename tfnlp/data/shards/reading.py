@@ -35,7 +35,7 @@ class Shards:
         model: name of the family that they are for; None: any.
 
     Attributes:
-        settings, counts, commonest_token, epochs: of the manifest, see docs/examples.md.
+        settings, counts, commonest_token, epochs: of the manifest, see docs/big_corpora.md.
         num_examples: examples of epoch 0.
     """
 
