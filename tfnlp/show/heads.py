@@ -54,7 +54,7 @@ def attention(model: Any, text: str | Sequence[str], layer: int | None = None) -
         model: A BERT or an encoder after it, a GPT, a Transformer or a seq2seq model with
             attention; a task that was fine-tuned on one of the first two; or a path or name.
         text: A text, also with masks, or the texts of a pair. Of a model that translates a
-            sentence, or a sentence and a translation; None: the model's own.
+            sentence, alone or with a translation in place of the model's own.
         layer: One of the layers, from 1, with the names of its tokens; None: all.
 
     Returns:
