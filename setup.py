@@ -24,7 +24,7 @@ DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.30", 
 NOTEBOOKS = ["ipykernel>=6.17", "nbclient>=0.10", "nbformat>=5.10"]
 PICTURES = ["matplotlib>=3.9"]
 REPORT = ["jinja2>=3.1", *PICTURES]
-TFDS = ["tensorflow-datasets>=4.9"]
+TFDS = ["tensorflow-datasets>=4.9.10"]
 TRANSLATION = ["sacrebleu>=2.3"]
 # Models by name: hf://..., kaggle://..., keras_hub:...
 HUGGINGFACE = ["huggingface_hub>=1.26"]
