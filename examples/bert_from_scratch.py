@@ -1,6 +1,6 @@
 """BERT in one file: a book becomes a pretrained encoder, and the encoder a classifier.
 
-    python examples/bert_from_scratch.py            # three minutes on two cores
+    python examples/bert_from_scratch.py            # two to three minutes on two cores
 
 To be read from top to bottom. It has only the layers of tfnlp, a tokenizer and the trainer:
 `tfnlp.pretrain("bert", ...)` does the same for any text, and can be stopped and resumed. Letters
@@ -18,7 +18,7 @@ from tfnlp import books, layers, text, training
 V, T, P, B = 2000, 32, 5, 32  # P is 15 % of T
 LAYERS, HEADS = 2, 4
 SPECIAL = 5  # the ids 0..4: [PAD] [UNK] [CLS] [SEP] [MASK]
-FILL_IN = ["Mary went into the [MASK] .", "“ I want to see the garden , ” said [MASK] ."]
+FILL_IN = ["Mary went into the [MASK] .", '" I want to see the garden , " said [MASK] .']
 
 
 # --- 1. Text: a string becomes word pieces, and the stream of pieces rows of T ---
@@ -136,9 +136,9 @@ def spoken_or_told(tokenizer, paragraphs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=2000, help="of pretraining")
+    parser.add_argument("--steps", type=int, default=1500, help="of pretraining")
     parser.add_argument("--width", type=int, default=128, help="H")
-    parser.add_argument("--labels", type=int, default=400, help="labelled rows to learn from")
+    parser.add_argument("--labels", type=int, default=100, help="labelled rows to learn from")
     arguments = parser.parse_args()
     keras.utils.set_random_seed(0)
 

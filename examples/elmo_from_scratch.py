@@ -1,6 +1,6 @@
 """ELMo in one file: a book becomes a language model in both directions, and that a tagger.
 
-    python examples/elmo_from_scratch.py            # three minutes on two cores
+    python examples/elmo_from_scratch.py            # three to four minutes on two cores
 
 To be read from top to bottom. It has only the layers of tfnlp, a tokenizer and the trainer:
 `tfnlp.pretrain("elmo", ...)` does the same for any text, and can be stopped and resumed. Letters
@@ -131,7 +131,7 @@ def guess_by_word(learnt, words):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=1200, help="of pretraining")
+    parser.add_argument("--steps", type=int, default=800, help="of pretraining")
     parser.add_argument("--width", type=int, default=64, help="P")
     arguments = parser.parse_args()
     keras.utils.set_random_seed(0)

@@ -120,7 +120,6 @@ FILES = {
     "rated.tsv": lambda: _table("sentence1", "sentence2", "score"),
     "sts-*.tsv": lambda: _table("0", "1", "2", "3", "score", "5", "text2"),
     "*.tsv": lambda: _table("sentence", "label"),
-    "reviews.csv": lambda: _table("text", "label", separator=","),
     "*.csv": lambda: _table("text", "labels", separator=","),
     "messages_*.jsonl": _labels,
     "*.jsonl": _objects,
