@@ -137,7 +137,7 @@ def _(chart: Confusion) -> Figure:
     axis = {"type": "category", "showgrid": False}
     layout = {
         "xaxis": {**axis, "title": {"text": "predicted"}},
-        "yaxis": {**axis, "title": {"text": "gold"}, "autorange": "reversed"},
+        "yaxis": {**axis, "title": {"text": "gold", "standoff": 12}, "autorange": "reversed"},
         "height": max(_LOW, 160 + _ROW * len(names)),
     }
     more = len(set(truth) | set(guess)) > len(names)
