@@ -250,8 +250,8 @@ def data_lines(corpus: Any) -> tuple[str, ...]:
         return ()
     lines = []
     for name, value in corpus.items():
-        if name == "crc32" and isinstance(value, int):
-            lines.append(f"CRC-32 {value:08x}")
+        if name in ("crc32", "dev") and isinstance(value, int):
+            lines.append(f"{'dev ' * (name == 'dev')}CRC-32 {value:08x}")
         elif isinstance(value, int | float):
             lines.append(f"{value:,} {name}")
         elif isinstance(value, str):

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp import __version__, tasks
-from tfnlp.cards import card_of_run, shown_name
+from tfnlp.cards import Card, base_of, card_of_run, shown_name
 from tfnlp.checkpoints.sentence_transformers import sentence_layers
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
@@ -192,14 +192,13 @@ class SentenceTrainingRuns:
                 say("dev", f"{plateau}; {advice}")
             return found
 
-        title, run = self.backbone.family.title, read_config(folder)
         page = RunPage(folder, f"{shown_name(folder)}: sentence vectors", trainer, self.metric)
         history = trainer.fit(
             batches,
             steps,
             validation=measured,
             monitor=self.metric,
-            callbacks=[page.callback(card_of_run(title, run)), *self.callbacks],
+            callbacks=[page.callback(self._card(folder)), *self.callbacks],
             evaluate_every=min(steps, max(1, math.ceil(epoch / config.evaluations))),
             patience=config.patience,
         )
@@ -213,7 +212,7 @@ class SentenceTrainingRuns:
         results, vectors = self._results(trained, before, steps, advice)
         old = {name: shown(value) for name, value in before.items()}
         page.write(
-            card_of_run(title, run, history),
+            self._card(folder),
             measures=[measures(results["metrics"], old, "before the training", self.metric)],
             charts=[*space_charts(self.dev, {"before": self._before, "after": vectors})],
         )
@@ -221,6 +220,12 @@ class SentenceTrainingRuns:
         print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
+
+    def _card(self, folder: str) -> Card:
+        title, (base, licence) = self.backbone.family.title, base_of(self.backbone)
+        card = card_of_run(title, read_config(folder))
+        summary = f"Sentence vectors of {title}, trained by {self.lesson.objective}."
+        return dataclasses.replace(card, summary=summary, base=base, licence=licence)
 
     def defaults(self) -> dict[str, Any]:
         """Return the numbers of a training that is started now."""

@@ -51,7 +51,7 @@ def curves(
     beside = {name: n[0] for name, n in beside.items() if len(n) == 1 and name not in learnt}
     names = [name for name in (*measured, *learnt) if name not in beside.values()]
     names = dict.fromkeys([*_FIRST, main, *(n for n in names if n not in _LAST), *_LAST])
-    found = []
+    found, drawn = [], []
     for name in names:
         lines = (
             ("training", train, beside.get(name, name), {"mode": "lines"}),
@@ -69,7 +69,9 @@ def curves(
             layout["annotations"] = [place]
         if name.endswith("perplexity"):
             layout["yaxis"], layout["annotations"] = {"type": "log"}, []
-        if any(trace["x"] for trace in data):
+        points = [(trace["x"], trace["y"]) for trace in data]
+        if any(trace["x"] for trace in data) and points not in drawn:  # as `class_loss` and `loss`
+            drawn.append(points)
             layout["showlegend"] = all(trace["x"] for trace in data)
             found.append(_figure(in_words(name), data, layout))
     return found
@@ -135,7 +137,7 @@ def _(chart: Confusion) -> Figure:
     axis = {"type": "category", "showgrid": False}
     layout = {
         "xaxis": {**axis, "title": {"text": "predicted"}},
-        "yaxis": {**axis, "title": {"text": "gold"}, "autorange": "reversed"},
+        "yaxis": {**axis, "title": {"text": "gold", "standoff": 12}, "autorange": "reversed"},
         "height": max(_LOW, 160 + _ROW * len(names)),
     }
     more = len(set(truth) | set(guess)) > len(names)
