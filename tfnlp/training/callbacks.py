@@ -9,7 +9,7 @@ In the order of the calls, of each start of a run:
         on_test_begin()
         on_test_end(logs)                 the held-out measures, where there are any
       on_epoch_end(epoch, logs)           the last call's means, and the measures as `val_...`
-    on_train_end()
+    on_train_end(logs)                    those of the last epoch
 
 A start that resumes a run goes on with the numbers of epochs and steps. `model.stop_training` ends
 the run after the call; what a callback raises ends it as it is, and the next start resumes it.

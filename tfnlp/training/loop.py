@@ -81,6 +81,7 @@ class Loop:
         self.callbacks = callback_list(
             callbacks, self._model, steps, intervals.evaluate, self.first
         )
+        self.logs: dict[str, float] = {}  # of the last epoch that has ended
         self.optimizer = RunOptimizer(optimizer_settings(trainer.optimizer), self.first)
         self._writer = None  # of events for TensorBoard
         if chief and directory is not None and has_tensorflow():
@@ -194,6 +195,7 @@ class Loop:
                 trainer.save_checkpoint(best=True)
             self.callbacks.on_test_end(dict(held_out))
         logs.update({f"val_{name}": value for name, value in held_out.items()})
+        self.logs = logs
         self.callbacks.on_epoch_end((step - 1) // self.intervals.evaluate, logs)
 
 

@@ -278,7 +278,7 @@ class Trainer:
                     iterator = self.engine.batches(batches, loop.first)
                 interrupted = loop.run(iterator)
                 self.engine.collect()
-                loop.callbacks.on_train_end()
+                loop.callbacks.on_train_end(loop.logs)
             if interrupted:
                 saved = loop.saved
                 kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""
