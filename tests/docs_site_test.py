@@ -82,7 +82,7 @@ def test_every_public_name_has_an_entry(pages):
 
 def _html(page):
     folder = page.removesuffix(".md").removesuffix("index").rstrip("/")
-    return f"{folder}/index.html"
+    return f"{folder}/index.html".lstrip("/")
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="the site's search is a script for browsers")
@@ -104,8 +104,7 @@ def test_source_is_not_searched(site):
 
 def test_every_page_of_docs_and_every_notebook_is_there(pages):
     for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("colab/*.ipynb")]:
-        page = links.page_of(str(path.relative_to(ROOT))).removesuffix(".md")
-        assert f"{page}/index.html" in pages
+        assert _html(links.page_of(str(path.relative_to(ROOT)))) in pages
     gpt = pages["tutorials/gpt_write_and_finetune/index.html"]
     assert any(name.endswith(".png") for name in gpt.loads)  # the outputs that are kept
 
