@@ -211,7 +211,7 @@ def test_matrices_that_are_too_large(size, said, tmp_path):
 @pytest.mark.parametrize(
     "changes, said",
     [
-        ({"task_type": ["SEQ_CLS"]}, "is missing"),
+        ({"task_type": ["SEQ_CLS"]}, "task_type ['SEQ_CLS'] must be a string"),
         ({"peft_type": "IA3"}, "peft_type='IA3'"),
         ({"use_dora": True}, "use_dora=True"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights='pissa'"),

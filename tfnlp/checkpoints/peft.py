@@ -75,7 +75,9 @@ def _class_of(config: Mapping[str, Any], prefix: str) -> str | None:
     `prefix` is what the names of the model's classes begin with.
     """
     kind, mapped = config.get("task_type"), config.get("auto_mapping")
-    if isinstance(kind, str) and kind in _CLASSES:
+    if not isinstance(kind, str | None):
+        raise ValueError(f"{CONFIG}: task_type {kind!r:.60} must be a string")
+    if kind in _CLASSES:
         return prefix + _CLASSES[kind]
     name = mapped.get("base_model_class") if isinstance(mapped, dict) else None
     return name if isinstance(name, str) else None
