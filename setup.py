@@ -10,7 +10,8 @@ VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_
 # Where this repository is, if it has an address: `make address URL=...` writes it here too.
 URL = ""
 
-# The lower bounds are the oldest versions that pass the tests, none before the middle of 2024.
+# The lower bounds of what a plain install has are the oldest versions that pass the tests, none
+# before the middle of 2024.
 BEAM = ["apache-beam>=2.70"]
 # HDF5 files of bilm-tf and AllenNLP. It is pure Python; damaged files end the process in h5py.
 ELMO_FILES = ["pyfive>=1.3"]

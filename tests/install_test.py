@@ -36,7 +36,7 @@ COLAB = {
     "tokenizers": "0.22.2",
 }
 # What the notebooks install, and what their texts name.
-EXTRAS = ("huggingface", "report", "tfds", "jax", "kaggle", "keras-hub", "pictures")
+EXTRAS = ("huggingface", "tfds", "jax", "kaggle", "keras-hub", "pictures")
 URL = "https://github.com/a/b"
 
 
