@@ -23,7 +23,7 @@ DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runn
 # `make docs`. mkdocs 2 is another program.
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.30", "nbconvert>=7.16"]
 NOTEBOOKS = ["ipykernel>=6.17", "nbclient>=0.10", "nbformat>=5.10"]
-PICTURES = ["matplotlib>=3.9", "plotly>=6.0"]
+PICTURES = ["matplotlib>=3.9", "plotly>=5.24"]
 TFDS = ["tensorflow-datasets>=4.9.10"]
 TRANSLATION = ["sacrebleu>=2.3"]
 # Models by name: hf://..., kaggle://..., keras_hub:...

@@ -233,7 +233,7 @@ def test_a_string_is_one_text_or_names_a_file(loaded, tmp_path):
     for one in (text, np.str_(text), tf.constant(text)):
         np.testing.assert_array_equal(model.embed(one), model.embed([text])[0])
         assert index.search(one) == index.search([text])[0]
-        assert task.predict(one) == task.predict([text])
+        assert [task.predict(one)] == task.predict([text])
         np.testing.assert_array_equal(module(one)["label"], module(text=[text])["label"])
         np.testing.assert_array_equal(model(one)["pooled_output"], model([text])["pooled_output"])
     *files, _, _ = write(tmp_path)

@@ -74,7 +74,7 @@ def words(model: Any, words: Sequence[str] = (), top: int = 300) -> Picture:
 
 def nearest(vectors: WordVectors, word: str, top: int) -> Picture:
     """Return the words whose vectors are nearest to that of a word, see `neighbours`."""
-    found = vectors.most_similar([word], count=top)
+    found = vectors.most_similar(word, topn=top)
     names, cosines = zip(*found, strict=True)
     bars = plotly().Bar(x=cosines, y=names, orientation="h", texttemplate="%{x:.3f}")
     figure = plotly().Figure(bars)
