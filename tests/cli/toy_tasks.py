@@ -10,6 +10,7 @@ from tests.cli.command import tfnlp
 from tests.hub import gpt_toy
 from tests.support import golden, run_python
 from tfnlp import checkpoints, models
+from tfnlp.runs.page.page import shown
 
 READER = pathlib.Path(__file__).with_name("task_reader.py")
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end", "a new day"]
@@ -164,7 +165,7 @@ def assert_evaluated_and_predicted(name, run, files, kept, folder, capsys):
     for measure, value in found.items():
         np.testing.assert_allclose(value, results["metrics"][measure], atol=1e-4, err_msg=measure)
     page = (folder / "report" / "page.html").read_text(encoding="utf-8")
-    assert "<html" in page and f"{results['metrics'][results['metric']]:.2f}" in page
+    assert shown(found[results["metric"]]) in page
 
     output = folder / "predictions.jsonl"
     predict = ["predict", "--model", run, "--input", dev, "--output", output]
