@@ -16,8 +16,9 @@ from tests.cli.toy_tasks import GOLDENS, TEXTS, backbone
 from tests.support import golden
 from tfnlp import models, show
 from tfnlp.layers import RelativePositionBias
+from tfnlp.runs.attention_maps import encoder_attention
 from tfnlp.settings.show import PICTURES
-from tfnlp.show.heads import encoder_attention, transformer_attention
+from tfnlp.show.heads import transformer_attention
 from tfnlp.text import WordVectors
 
 SIZES = dict(vocab_size=40, num_layers=2, hidden_size=16, num_heads=2, intermediate_size=24)

@@ -5,6 +5,7 @@ import json
 import shutil
 import types
 
+import numpy as np
 import plotly.graph_objects
 import pytest
 
@@ -297,6 +298,19 @@ def test_the_page_of_a_run_has_what_it_stores(made):
     assert shown["examples"]["count"] == len(rows)
     assert shown["examples"]["wrong"] == sum(row["label"] != row["gold"] for row in rows)
     assert sum(len(trace["x"]) for trace in shown["charts"][1]["data"]) == len(rows)  # the map
+    layers = shown["charts"][2]["data"]
+    assert [trace["visible"] for trace in layers] == [False, True]
+    texts = [row["text"].split()[0] for row in rows if row["label"] != row["gold"]]
+    tokens = shown["charts"][2]["layout"]["xaxis"]["ticktext"]
+    assert tokens[0] == "[CLS]" and tokens[-1] == "[SEP]" and tokens[1][:1] in [x[0] for x in texts]
+    for trace in layers:
+        assert np.shape(trace["z"]) == (len(tokens), len(tokens))
+        np.testing.assert_allclose(np.sum(trace["z"], -1), 1, atol=0.0005 * len(tokens))
+
+
+@pytest.mark.slow
+def test_the_page_of_a_run_without_attention_shows_none(made):
+    assert len(shown_on(made("elmo").task / "page.html")["charts"]) == 1
 
 
 @pytest.mark.slow

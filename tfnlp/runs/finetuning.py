@@ -21,6 +21,7 @@ from tfnlp.families.sizes import width
 from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
+from tfnlp.runs.attention_maps import worst_attention
 from tfnlp.runs.backbone import keep_backbone, load_backbone
 from tfnlp.runs.checking import say_read
 from tfnlp.runs.devices import check_batch, check_batch_memory, devices, shown_weights
@@ -251,8 +252,9 @@ class Finetuning:
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         rows = list(map(task.report_row, self.dev, predictions))
         vectors = model.vectors(self.dev[:EXAMPLES]) if page.writes else None
-        guesses = task.baselines(task.golds(self.dev))
-        sections = of_rows(task, rows, results["metrics"], guesses, self.metric, vectors)
+        attention = worst_attention(model, self.dev, rows) if page.writes else None
+        more = (task.baselines(task.golds(self.dev)), self.metric, vectors, attention)
+        sections = of_rows(task, rows, results["metrics"], *more)
         page.write(card_of_task(task, config, results, folder), **sections)
         write_results(folder, results)  # the run has ended
         forget(folder)

@@ -18,6 +18,7 @@ from tfnlp.files import write_lines
 from tfnlp.formats import export
 from tfnlp.published import push
 from tfnlp.runs import task_folder
+from tfnlp.runs.attention_maps import worst_attention
 from tfnlp.runs.finetune_examples import (
     read_data,
     say,
@@ -297,11 +298,13 @@ class TaskRun:
         main = (self.results or {}).get("metric", task.main_measure)
         source = f"{shown_source(config.data)}, {len(examples):,} examples"
         rows = list(map(task.report_row, examples, predictions))
+        attention = worst_attention(self.task_model, examples, rows)
+        more = (task.baselines(task.golds(examples)), main, None, attention)
         page = Page(
             f"{shown_name(self.path)}: {task.name}, measured on {source}",
             self._card(),
             settings={n: x for n, x in self.config.items() if n != "files"},
-            **of_rows(task, rows, metrics, task.baselines(task.golds(examples)), main),
+            **of_rows(task, rows, metrics, *more),
         )
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         os.makedirs(config.report, exist_ok=True)

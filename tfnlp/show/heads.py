@@ -13,9 +13,13 @@ import tensorflow as tf
 from tfnlp.families.encoder import Encoder, encode
 from tfnlp.families.gpt import GPT
 from tfnlp.families.translator import Translator
-from tfnlp.hub.modules.fill import tokens_and_texts
-from tfnlp.layers import TransformerBlock
-from tfnlp.models.first_position import position_bias
+from tfnlp.runs.attention_maps import (
+    blocks_of,
+    encoder_attention,
+    encoder_of,
+    first_inputs,
+    shown_tokens,
+)
 from tfnlp.runs.task_run import TaskRun
 from tfnlp.show.picture import Picture, finished, loaded_model, plotly
 from tfnlp.tasks.sequences import encode_examples
@@ -86,7 +90,7 @@ def _maps(model: Any, texts: list[str]) -> Iterator[AttentionMap]:
         return
     encoder, inputs, tokenizer = _encoder(model, texts)
     ids = np.asarray(inputs["input_word_ids"])[0]
-    tokens = _shown(tokenizer, ids)
+    tokens = shown_tokens(tokenizer, ids)
     for number, scores in enumerate(encoder_attention(encoder, inputs), 1):
         yield AttentionMap(number, "", scores[0], tokens, tokens)
 
@@ -97,43 +101,18 @@ def _encoder(model: Any, texts: list[str]) -> tuple[keras.Model, dict[str, Any],
         made = model.task_model
         example = made.task.examples_of([texts])
         encoded = encode_examples(made.reader, made.task, example, whole=made.features is None)
-        parts = made.model.layers if made.features is None else [made.features.encoder]
-        encoder = next((x for x in parts if isinstance(x, keras.Model)), None)
+        encoder = encoder_of(made)
         if encoder is None:
             raise ValueError(
                 f"{model.path} was fine-tuned from a module, whose layers are not seen"
             )
-        inputs = {n: tf.constant(np.atleast_2d(encoded.inputs[n][0])[:1]) for n in encoder.input}
-        return encoder, inputs, made.reader.tokenizer
+        return encoder, first_inputs(encoder, encoded), made.reader.tokenizer
     if isinstance(model.family, Encoder):
         return model.encoder, encode(model, *texts)[0], model.tokenizer
     reader = model.family.sentence_reader(model)
     segments, _, _ = reader.read([tf.constant([" ".join(texts)])])
     packed = reader.pack(segments, model.config["max_positions"])
     return model.encoder, {name: packed[name] for name in model.encoder.input}, model.tokenizer
-
-
-def encoder_attention(encoder: keras.Model, inputs: dict[str, Any]) -> list[np.ndarray]:
-    """Return the probabilities of each block of an encoder or a GPT, float32 `[B, N, T, T]`.
-
-    Each block computes again, and whole, what it looks at: the model that is trained has no other
-    output for it.
-    """
-    outputs = encoder({name: inputs[name] for name in encoder.input}, training=False)
-    states = [outputs["embedding_output"], *outputs["encoder_outputs"]]  # [B, T, H] each
-    bias = position_bias(encoder)
-    added = {} if bias is None else {"position_bias": bias(states[0])}
-    real = keras.ops.not_equal(inputs["input_mask"], 0)
-    return [
-        np.asarray(block(x, mask=real, return_scores=True, **added)[1])
-        for block, x in zip(_blocks(encoder.output["encoder_outputs"]), states, strict=False)
-    ]
-
-
-def _blocks(outputs: Sequence[keras.KerasTensor]) -> list[TransformerBlock]:
-    """Return the block that makes each output, before a norm that may follow the last one."""
-    operations = [x._keras_history.operation for x in outputs]
-    return [x if isinstance(x, TransformerBlock) else _blocks([x.input])[0] for x in operations]
 
 
 def _of_translation(
@@ -151,7 +130,7 @@ def _of_translation(
         "input_mask": np.ones_like(ids),
         "target_word_ids": np.array([[end, *target]], np.int32),
     }
-    read, said = ([*_shown(model.tokenizer, part), "(end)"] for part in (source, target))
+    read, said = ([*shown_tokens(model.tokenizer, part), "(end)"] for part in (source, target))
     if "encoder_outputs" not in model.encoder.output:
         scores = np.asarray(model.encoder(inputs)["attention"])  # [1, T, S]
         yield AttentionMap(1, "target to source", scores, said, read)
@@ -178,21 +157,15 @@ def transformer_attention(
     real = keras.ops.not_equal(inputs["input_mask"], 0)
     of_source, of_target, across = [], [], []
     states = [x, *outputs["encoder_outputs"]]
-    for block, x in zip(_blocks(model.output["encoder_outputs"]), states, strict=False):
+    for block, x in zip(blocks_of(model.output["encoder_outputs"]), states, strict=False):
         of_source.append(np.asarray(block(x, mask=real, return_scores=True)[1]))
     context = dict(context=outputs["encoder_output"], context_mask=real)
     states = [y, *outputs["decoder_outputs"]]
-    for block, y in zip(_blocks(model.output["decoder_outputs"]), states, strict=False):
+    for block, y in zip(blocks_of(model.output["decoder_outputs"]), states, strict=False):
         across.append(np.asarray(block(y, return_scores=True, **context)[1]))
         y = block.attention_norm(y) if block.norm_first else y
         of_target.append(np.asarray(block.attention(y, return_scores=True)[1]))
     return of_source, of_target, across
-
-
-def _shown(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """Return the tokens of ids as people read them."""
-    tokens, _ = tokens_and_texts(tokenizer, tf.constant(ids, "int32"))
-    return [token.decode("utf-8", "replace").strip() for token in tokens.numpy()]
 
 
 def _grid(maps: list[AttentionMap], title: str) -> Any:

@@ -77,7 +77,16 @@ class Lengths:
     guess: Sequence[str]
 
 
-Chart = Confusion | Bars | Scatter | Histogram | Lengths | Map
+@dataclasses.dataclass(frozen=True)
+class Attention:
+    """What T tokens of an example look at, in each of L layers the mean of its heads."""
+
+    of: str  # "mistake", "example"
+    tokens: Sequence[str]
+    layers: Sequence[Sequence[Sequence[float]]]  # [L, T, T], row t says at what token t looks
+
+
+Chart = Confusion | Bars | Scatter | Histogram | Lengths | Map | Attention
 
 
 @dataclasses.dataclass(frozen=True)

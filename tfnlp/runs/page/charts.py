@@ -11,6 +11,7 @@ import numpy as np
 from tfnlp.objectives.measure_names import in_words
 from tfnlp.tasks.report import (
     SHOWN,
+    Attention,
     Bars,
     Chart,
     Confusion,
@@ -270,6 +271,46 @@ def _(chart: Map) -> Figure:
     nothing = {"visible": False}
     layout = {"xaxis": nothing, "yaxis": nothing, "showlegend": len(groups) > 1, "height": 420}
     return _figure(chart.title, data, layout)
+
+
+@picture.register
+def _(chart: Attention) -> Figure:
+    """Draw the layers one at a time, chosen by a slider; all have one scale."""
+    tokens, layers = chart.tokens, range(len(chart.layers))
+    heat = {
+        "type": "heatmap",
+        "zmin": 0,
+        "zmax": max(share for rows in chart.layers for row in rows for share in row),
+        "hovertemplate": "%{y} looks at %{x}: %{z:.3f}<extra></extra>",
+        "colorscale": _SCALE,
+        "colorbar": {"thickness": 10},
+    }
+    data = [{**heat, "z": chart.layers[n], "visible": n == layers[-1]} for n in layers]
+    steps = [
+        {"label": str(n + 1), "method": "restyle", "args": ["visible", [x == n for x in layers]]}
+        for n in layers
+    ]
+    axis = {
+        "tickvals": [*range(len(tokens))],
+        "ticktext": _plain([shortened(token, _LONGEST) for token in tokens]),
+        "tickfont": {"size": 10},
+        "showgrid": False,
+        "zeroline": False,
+    }
+    slider = {
+        "steps": steps,
+        "active": layers[-1],
+        "currentvalue": {"prefix": "layer "},
+        "y": 1,
+        "yanchor": "bottom",
+    }
+    layout = {
+        "xaxis": {**axis, "tickangle": -60},
+        "yaxis": {**axis, "autorange": "reversed"},
+        "sliders": [slider],
+        "height": max(_LOW, 220 + 14 * len(tokens)),
+    }
+    return _figure(f"Attention in the worst short {chart.of}, mean of the heads", data, layout)
 
 
 def plane(points: np.ndarray) -> list[list[float]]:

@@ -23,7 +23,7 @@ from tfnlp.objectives.measure_names import in_words
 from tfnlp.runs.page import charts
 from tfnlp.tasks import HeadTask
 from tfnlp.tasks.baselines import Baseline
-from tfnlp.tasks.report import Chart, Map, Table
+from tfnlp.tasks.report import Attention, Chart, Map, Table
 from tfnlp.training import History, Trainer
 from tfnlp.training.run import read_config
 
@@ -161,8 +161,7 @@ def examples_of(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> dict[str, 
 
     Of many the page has the first ones.
     """
-    wrong = [task.is_wrong(row) for row in rows]
-    order = sorted(range(len(rows)), key=lambda n: (not wrong[n], -task.badness(rows[n])))
+    wrong, order = [task.is_wrong(row) for row in rows], worst_first(task, rows)
     return {
         "order": task.worst_first,
         "head": task.error_columns,
@@ -172,6 +171,13 @@ def examples_of(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> dict[str, 
     }
 
 
+def worst_first(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the order of rows of `Task.report_row`: mistakes first, the worst of them first."""
+    return sorted(
+        range(len(rows)), key=lambda n: (not task.is_wrong(rows[n]), -task.badness(rows[n]))
+    )
+
+
 def of_rows(
     task: HeadTask,
     rows: Sequence[Mapping[str, Any]],
@@ -179,6 +185,7 @@ def of_rows(
     baselines: Mapping[str, Baseline],
     main: str,
     vectors: np.ndarray | None = None,
+    attention: Attention | None = None,
 ) -> dict[str, Any]:
     """Return the sections of a `Page` about labelled examples.
 
@@ -189,11 +196,13 @@ def of_rows(
         baselines: What `Task.baselines` returns.
         main: The measure that stands first.
         vectors: Those of the first examples, `[M, F]`, for a map.
+        attention: In one example.
     """
+    more = [None if vectors is None else _map(task, rows, vectors), attention]
     beside = {name: f"{shown(b.value)} ({b.guess})" for name, b in baselines.items()}
     return {
         "measures": [measures(metrics, beside, "simplest guess", main), *task.tables(rows)],
-        "charts": [task.chart(rows), *([] if vectors is None else [_map(task, rows, vectors)])],
+        "charts": [task.chart(rows), *(chart for chart in more if chart is not None)],
         "examples": examples_of(task, rows),
     }
 

@@ -1,0 +1,96 @@
+"""What the blocks of an encoder look at: of any inputs, and of a mistake of a task."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.hub.modules.fill import tokens_and_texts
+from tfnlp.hub.modules.task_model import TaskModel
+from tfnlp.layers import TransformerBlock
+from tfnlp.models.first_position import position_bias
+from tfnlp.runs.page.page import EXAMPLES, worst_first
+from tfnlp.tasks.report import Attention
+from tfnlp.tasks.sequences import EncodedExamples, encode_examples
+
+_MOST = 32  # tokens whose names fit beside a map on a phone
+
+
+def worst_attention(
+    made: TaskModel, examples: Sequence[Any], rows: Sequence[Mapping[str, Any]]
+) -> Attention | None:
+    """Return what the tokens of the worst mistake look at, in one that is short enough to draw.
+
+    Where no mistake is, it is another example. None: all examples are longer, or the model has no
+    blocks with attention.
+
+    Args:
+        made: Of the task.
+        examples: That were predicted.
+        rows: What `Task.report_row` returns of each.
+    """
+    encoder = encoder_of(made)
+    if encoder is None:
+        return None
+    task = made.task
+    order = worst_first(task, rows)[:EXAMPLES]
+    some = [examples[n] for n in order]
+    encoded = encode_examples(made.reader, task, some, whole=made.features is None)
+    alone = np.bincount(encoded.row)[encoded.row] == 1  # not a window of a longer text
+    short = np.flatnonzero(alone & (encoded.sizes <= min(_MOST, task.window or _MOST)))
+    if not short.size:
+        return None
+    inputs = first_inputs(encoder, encoded, short[0])
+    means = [np.mean(x[0], 0, dtype="float64") for x in encoder_attention(encoder, inputs)]
+    return Attention(
+        "mistake" if task.is_wrong(rows[order[encoded.row[short[0]]]]) else "example",
+        shown_tokens(made.reader.tokenizer, inputs["input_word_ids"][0]),
+        np.round(means, 3).tolist(),
+    )
+
+
+def encoder_of(made: TaskModel) -> keras.Model | None:
+    """Return the encoder of a task, whole or frozen; None: it has no blocks that are seen."""
+    parts = made.model.layers if made.features is None else [made.features.encoder]
+    models = (x for x in parts if isinstance(x, keras.Model))
+    return next((x for x in models if any(isinstance(y, TransformerBlock) for y in x.layers)), None)
+
+
+def first_inputs(
+    encoder: keras.Model, encoded: EncodedExamples, number: int = 0
+) -> dict[str, np.ndarray]:
+    """Return the inputs of a sequence, of several choices of the first one: int32 `[1, T]`."""
+    found = {name: np.atleast_2d(encoded.inputs[name][number])[:1] for name in encoder.input}
+    count = int(found["input_mask"].sum())  # a choice is as long as the longest one
+    return {name: x[:, :count] for name, x in found.items()}
+
+
+def encoder_attention(encoder: keras.Model, inputs: dict[str, Any]) -> list[np.ndarray]:
+    """Return the probabilities of each block of an encoder or a GPT, float32 `[B, N, T, T]`.
+
+    Each block computes again, and whole, what it looks at: the model that is trained has no other
+    output for it.
+    """
+    outputs = encoder({name: inputs[name] for name in encoder.input}, training=False)
+    states = [outputs["embedding_output"], *outputs["encoder_outputs"]]  # [B, T, H] each
+    bias = position_bias(encoder)
+    added = {} if bias is None else {"position_bias": bias(states[0])}
+    real = keras.ops.not_equal(inputs["input_mask"], 0)
+    return [
+        np.asarray(block(x, mask=real, return_scores=True, **added)[1])
+        for block, x in zip(blocks_of(encoder.output["encoder_outputs"]), states, strict=False)
+    ]
+
+
+def blocks_of(outputs: Sequence[keras.KerasTensor]) -> list[TransformerBlock]:
+    """Return the block that makes each output, before a norm that may follow the last one."""
+    operations = [x._keras_history.operation for x in outputs]
+    return [x if isinstance(x, TransformerBlock) else blocks_of([x.input])[0] for x in operations]
+
+
+def shown_tokens(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """Return the tokens of ids as people read them."""
+    tokens, _ = tokens_and_texts(tokenizer, tf.constant(ids, "int32"))
+    return [token.decode("utf-8", "replace").strip() for token in tokens.numpy()]
