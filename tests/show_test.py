@@ -13,7 +13,7 @@ import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import GOLDENS, TEXTS, backbone
-from tests.support import golden
+from tests.support import golden, shown_on
 from tfnlp import models, show
 from tfnlp.layers import RelativePositionBias
 from tfnlp.runs.attention_maps import encoder_attention
@@ -242,6 +242,8 @@ def test_the_mixture_of_a_task(kind, tmp_path):
     assert list(found)[0] == ("letters" if kind == "elmo" else "layer 1")
     np.testing.assert_allclose(list(found.values()), softmax(layer.scalars.numpy()), rtol=1e-5)
     assert len(set(found.values())) > 1
+    maps = [x for x in shown_on(tmp_path / "x/page.html")["charts"] if "sliders" in x["layout"]]
+    assert len(maps) == (kind == "bert")  # ELMo has no attention
     if kind == "bert":  # the frozen encoder of the task
         assert show.attention(run, TEXTS[0]).values[0].tokens[1] == "the"
 

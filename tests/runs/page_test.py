@@ -309,11 +309,6 @@ def test_the_page_of_a_run_has_what_it_stores(made):
 
 
 @pytest.mark.slow
-def test_the_page_of_a_run_without_attention_shows_none(made):
-    assert len(shown_on(made("elmo").task / "page.html")["charts"]) == 1
-
-
-@pytest.mark.slow
 def test_a_browser_draws_it(made):
     sync_api = pytest.importorskip("playwright.sync_api")
     path = shutil.which("chromium") or shutil.which("google-chrome")

@@ -282,8 +282,8 @@ def _(chart: Attention) -> Figure:
         "zmin": 0,
         "zmax": max(share for rows in chart.layers for row in rows for share in row),
         "hovertemplate": "%{y} looks at %{x}: %{z:.3f}<extra></extra>",
-        "colorscale": _SCALE,
-        "colorbar": {"thickness": 10},
+        "colorscale": [_SCALE[0], [0.2, "rgba(66,133,244,0.5)"], _SCALE[1]],
+        "showscale": False,
     }
     data = [{**heat, "z": chart.layers[n], "visible": n == layers[-1]} for n in layers]
     steps = [
@@ -293,7 +293,7 @@ def _(chart: Attention) -> Figure:
     axis = {
         "tickvals": [*range(len(tokens))],
         "ticktext": _plain([shortened(token, _LONGEST) for token in tokens]),
-        "tickfont": {"size": 10},
+        "tickfont": {"size": 9},
         "showgrid": False,
         "zeroline": False,
     }
@@ -303,9 +303,11 @@ def _(chart: Attention) -> Figure:
         "currentvalue": {"prefix": "layer "},
         "y": 1,
         "yanchor": "bottom",
+        "pad": {"b": 10},
+        "bgcolor": "rgba(128,128,128,0.6)",
     }
     layout = {
-        "xaxis": {**axis, "tickangle": -60},
+        "xaxis": {**axis, "tickangle": -90},
         "yaxis": {**axis, "autorange": "reversed"},
         "sliders": [slider],
         "height": max(_LOW, 220 + 14 * len(tokens)),
