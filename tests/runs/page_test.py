@@ -8,7 +8,9 @@ import types
 import plotly.graph_objects
 import pytest
 
+from tests.cli.command import checkpoint
 from tests.support import shown_on
+from tests.tensorboard_pages import projected
 from tfnlp.cards import Card
 from tfnlp.data import Question, RoleSentence
 from tfnlp.data.labelled.coreference import CorefDocument
@@ -285,8 +287,8 @@ def test_the_page_of_a_run_has_what_it_stores(made):
     rows = [
         json.loads(line) for line in (folder / "dev_predictions.jsonl").read_text().split("\n")[:-1]
     ]
-    (checkpoint,) = (folder / "checkpoints").glob("step-*")
-    state = json.loads((checkpoint / "state.json").read_text())["state"]
+    (last,) = (folder / "checkpoints").glob("step-*")
+    state = json.loads((last / "state.json").read_text())["state"]
     history = json.loads(state)["history"]
     shown = shown_on(folder / "page.html")
     values = {row[0]: row[1] for row in shown["measures"][0]["rows"]}
@@ -297,6 +299,13 @@ def test_the_page_of_a_run_has_what_it_stores(made):
     assert shown["examples"]["count"] == len(rows)
     assert shown["examples"]["wrong"] == sum(row["label"] != row["gold"] for row in rows)
     assert sum(len(trace["x"]) for trace in shown["charts"][1]["data"]) == len(rows)  # the map
+    vectors, (head, *lines) = projected(folder)
+    assert head == "text\tgold"
+    assert [line.split("\t")[1] for line in lines] == [row["gold"] for row in rows]
+    weights = checkpoint(folder, "best")
+    labels = json.loads((folder / "config.json").read_text())["task"]["labels"]
+    logits = vectors @ weights["model/classifier/kernel"] + weights["model/classifier/bias"]
+    assert [labels[n] for n in logits.argmax(1)] == [row["label"] for row in rows]
 
 
 @pytest.mark.slow

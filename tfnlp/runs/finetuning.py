@@ -52,6 +52,7 @@ from tfnlp.runs.finetune_record import begin, ended_before, print_results, run_c
 from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.page.page import EXAMPLES, RunPage, of_rows
 from tfnlp.runs.pretraining import train_family
+from tfnlp.runs.projector import write_projector
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import card_of_task, facts_of
@@ -250,10 +251,14 @@ class Finetuning:
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         rows = list(map(task.report_row, self.dev, predictions))
-        vectors = model.vectors(self.dev[:EXAMPLES]) if page.writes else None
+        vectors = model.vectors(self.dev[:EXAMPLES])
         guesses = task.baselines(task.golds(self.dev))
         sections = of_rows(task, rows, results["metrics"], guesses, self.metric, vectors)
         page.write(card_of_task(task, config, results, folder), **sections)
+        if vectors is not None:
+            drawn = sections["charts"][-1]  # the map
+            columns = {"text": drawn.texts, "gold": drawn.groups}
+            write_projector(folder, "examples", vectors, columns)
         write_results(folder, results)  # the run has ended
         forget(folder)
         print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
