@@ -10,6 +10,8 @@ from tfnlp.training import Trainer
 
 def assert_same(one, other):
     assert shown_on(one / "page.html") == shown_on(other / "page.html")
+    for file in (one / "logs").rglob("projector*/*"):
+        assert (other / file.relative_to(one)).read_bytes() == file.read_bytes()
     one, other = checkpoint(one), checkpoint(other)
     assert one.keys() == other.keys()
     for name, value in one.items():

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tfnlp as library
 from tests.cli.command import RUN, checkpoint, error, tfnlp
 from tests.support import golden
+from tests.tensorboard_pages import projected
 from tfnlp import models
 from tfnlp.checkpoints import read_word_vectors, write_word_vectors
 from tfnlp.data import Cooccurrences, LanguageModelCorpus, WordCorpus, frequent_words
@@ -52,7 +53,21 @@ def exported(run, path, form="word2vec"):
     return read_word_vectors(path)
 
 
+def assert_projected(run):
+    """TensorBoard's projector has the vectors that are loaded."""
+    vectors, words = projected(run)
+    loaded = library.load(run).word_vectors
+    assert words == loaded.words
+    np.testing.assert_allclose(vectors, loaded.vectors, rtol=1e-6)
+
+
 # --- The runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["word2vec", "glove", "nnlm"])
+def test_the_projector_has_the_words(family, made):
+    assert_projected(made(family).run)
 
 
 @pytest.mark.slow
@@ -133,6 +148,7 @@ def test_subwords_give_unseen_words_vectors(made, tmp_path, capsys):
     assert tfnlp(*predict) == 0
     found = set(capsys.readouterr().out.split())
     assert {"garden", "gardens"} & found  # which share most of the n-grams
+    assert_projected(run)
 
 
 @pytest.mark.slow

@@ -4,11 +4,13 @@ A new model needs one row in `MODELS`. The formulas are checked in the test file
 """
 
 import functools
+import json
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.plugins.graph import keras_util
 
 from tests.layers.reference import randomize
 from tests.models import (
@@ -20,6 +22,7 @@ from tests.models import (
 )
 from tfnlp import models
 from tfnlp.models.task_heads import crf_of
+from tfnlp.training.monitor import conceptual_graph
 
 B, T, K = 3, 7, 3
 FLOAT32 = {
@@ -254,6 +257,24 @@ def test_keras_file_round_trip(case, tmp_path):
     assert set(got) == set(want)
     for path, value in want.items():
         np.testing.assert_allclose(got[path], value, rtol=1e-6, atol=1e-6)
+
+
+def operations(model, scope=""):
+    """The names of all layers and operations, those of models within with their names."""
+    for one in model.operations:
+        name = f"{scope}{model.name}/"
+        yield from operations(one, name) if isinstance(one, keras.Model) else [name + one.name]
+
+
+@table
+def test_tensorboard_draws_every_layer(case):
+    model = case[0]
+    graph = keras_util.keras_model_to_graph_def(json.loads(conceptual_graph(model)))
+    nodes = {node.name: node.input for node in graph.node}
+    assert sorted(nodes) == sorted(operations(model))
+    assert {x for inputs in nodes.values() for x in inputs} <= nodes.keys()
+    alone = [n.name for n in graph.node if not n.input]
+    assert len(alone) <= sum(n.attr["keras_class"].s == b"InputLayer" for n in graph.node)
 
 
 def tagged(outputs):

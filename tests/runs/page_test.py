@@ -9,7 +9,9 @@ import numpy as np
 import plotly.graph_objects
 import pytest
 
+from tests.cli.command import checkpoint
 from tests.support import shown_on
+from tests.tensorboard_pages import projected
 from tfnlp.cards import Card
 from tfnlp.data import Question, RoleSentence
 from tfnlp.data.labelled.coreference import CorefDocument
@@ -286,8 +288,8 @@ def test_the_page_of_a_run_has_what_it_stores(made):
     rows = [
         json.loads(line) for line in (folder / "dev_predictions.jsonl").read_text().split("\n")[:-1]
     ]
-    (checkpoint,) = (folder / "checkpoints").glob("step-*")
-    state = json.loads((checkpoint / "state.json").read_text())["state"]
+    (last,) = (folder / "checkpoints").glob("step-*")
+    state = json.loads((last / "state.json").read_text())["state"]
     history = json.loads(state)["history"]
     shown = shown_on(folder / "page.html")
     values = {row[0]: row[1] for row in shown["measures"][0]["rows"]}
@@ -306,6 +308,13 @@ def test_the_page_of_a_run_has_what_it_stores(made):
     for trace in layers:
         assert np.shape(trace["z"]) == (len(tokens), len(tokens))
         np.testing.assert_allclose(np.sum(trace["z"], -1), 1, atol=0.0005 * len(tokens))
+    vectors, (head, *lines) = projected(folder)
+    assert head == "text\tgold"
+    assert [line.split("\t")[1] for line in lines] == [row["gold"] for row in rows]
+    weights = checkpoint(folder, "best")
+    logits = vectors @ weights["model/classifier/kernel"] + weights["model/classifier/bias"]
+    odds = [row["probabilities"]["yes"] / row["probabilities"]["no"] for row in rows]
+    np.testing.assert_allclose(np.exp(logits[:, 1] - logits[:, 0]), odds, rtol=1e-4)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tests.support import shown_on
+from tests.tensorboard_pages import projected
 from tfnlp.data import TaskExample
 from tfnlp.tasks.embed import lesson_of
 
@@ -73,6 +74,10 @@ def test_pairs_come_nearer_and_the_run_is_a_model(run, bert, tmp_path, capsys):
     assert ["MRR", *values] in page["measures"][0]["rows"]
     titles = ["24 pairs, before", "24 pairs, after", "Cosines, before", "Cosines, after"]
     assert [chart["title"] for chart in page["charts"]] == titles
+
+    vectors, lines = projected(tmp_path / run.results["folder"])
+    assert lines == [text for pair in pairs(24, 9) for text in pair]
+    np.testing.assert_allclose(vectors, run.embed(lines), rtol=1e-5, atol=1e-6)
 
     assert command("pretrain", "bert", "--input", file, "--from", run.path,
                    "--output", tmp_path / "no") == 1  # fmt: skip

@@ -32,6 +32,7 @@ from tfnlp.families.recognition import check_precision, load_pretrained
 from tfnlp.files import written_whole
 from tfnlp.locks import PREFIX as LOCK
 from tfnlp.locks import locked
+from tfnlp.runs.projector import write_tables
 from tfnlp.runs.search_index import faiss, is_index, write_index
 from tfnlp.settings.use import EmbedSettings
 
@@ -289,12 +290,7 @@ def write_output(
             for array in arrays:
                 file.write(array.astype("<f4").tobytes())
     elif kind == ".tsv":
-        with written_whole(files[1]) as partial, open(partial, "w", encoding="utf-8") as file:
-            # The projector reads a row a line, and no header of a single column.
-            file.writelines(" ".join(text.split()) + "\n" for text in texts)
-        with written_whole(files[0]) as partial, open(partial, "w", encoding="utf-8") as file:
-            for array in arrays:
-                np.savetxt(file, array, fmt="%.8g", delimiter="\t")
+        write_tables(files, arrays, {"text": texts})
     else:
         _write_parquet(files[0], arrays, shape[1], texts)
 

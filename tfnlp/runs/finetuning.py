@@ -53,12 +53,14 @@ from tfnlp.runs.finetune_record import begin, ended_before, print_results, run_c
 from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.page.page import EXAMPLES, RunPage, of_rows
 from tfnlp.runs.pretraining import train_family
+from tfnlp.runs.projector import write_projector
 from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.task_card import card_of_task, facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
 from tfnlp.tasks import Embed, Fill, HeadTask, Task
+from tfnlp.tasks.report import Map
 from tfnlp.text import split_words
 from tfnlp.training import is_compiled
 from tfnlp.training.run import record_files, write_config
@@ -251,11 +253,15 @@ class Finetuning:
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         rows = list(map(task.report_row, self.dev, predictions))
-        vectors = model.vectors(self.dev[:EXAMPLES]) if page.writes else None
+        vectors = model.vectors(self.dev[:EXAMPLES])
         attention = worst_attention(model, self.dev, rows) if page.writes else None
         more = (task.baselines(task.golds(self.dev)), self.metric, vectors, attention)
         sections = of_rows(task, rows, results["metrics"], *more)
         page.write(card_of_task(task, config, results, folder), **sections)
+        if vectors is not None:
+            drawn = next(chart for chart in sections["charts"] if isinstance(chart, Map))
+            columns = {"text": drawn.texts, "gold": drawn.groups}
+            write_projector(folder, "examples", vectors, columns)
         write_results(folder, results)  # the run has ended
         forget(folder)
         print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)

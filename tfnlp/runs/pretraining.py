@@ -18,6 +18,7 @@ from tfnlp.published import at_revision, is_published
 from tfnlp.runs.devices import alone, check_batch, check_rows, check_weights, devices
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.page.page import RunPage, measures
+from tfnlp.runs.projector import WORDS, write_projector
 from tfnlp.training import workers_of
 from tfnlp.training.optimizers import optimizer_settings
 from tfnlp.training.run import (
@@ -84,6 +85,12 @@ def _train(
     line = _line(prepared, f"after {trainer.step} updates", results)
     print(line, flush=True)
     results = prepared.finish(trainer, config, results)
+    if trainer.workers.chief:
+        trained = Pretrained(encoder, None, prepared.arguments, run=settings, words=prepared.tokens)
+        family.finish(trained, config.output)
+        if (found := trained.word_vectors) is not None:
+            shown = {"word": found.words[:WORDS]}
+            write_projector(config.output, "words", found.vectors[:WORDS], shown)
     card = card_of_run(family.title, settings, trainer.history)
     card = dataclasses.replace(card, summary=f"{card.summary} {line[0].upper()}{line[1:]}.")
     page.write(card, measures=[measures(results)])

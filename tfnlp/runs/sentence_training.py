@@ -52,7 +52,8 @@ from tfnlp.runs.finetune_record import (
     write_results,
 )
 from tfnlp.runs.page.charts import plane
-from tfnlp.runs.page.page import RunPage, measures, shown
+from tfnlp.runs.page.page import EXAMPLES, RunPage, measures, shown
+from tfnlp.runs.projector import write_projector
 from tfnlp.settings.embed import EmbedTaskSettings
 from tfnlp.tasks.embed import (
     Embed,
@@ -216,6 +217,11 @@ class SentenceTrainingRuns:
             measures=[measures(results["metrics"], old, "before the training", self.metric)],
             charts=[*space_charts(self.dev, {"before": self._before, "after": vectors})],
         )
+        some = [(text, e.label) for e in self.dev[:EXAMPLES] for text in e.segments[:2]]
+        columns = {"text": [text for text, _ in some], "label": [label for _, label in some]}
+        if some[0][1] is None:
+            del columns["label"]
+        write_projector(folder, "texts", np.array([vectors[text] for text, _ in some]), columns)
         write_results(folder, results)  # the run has ended
         print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)

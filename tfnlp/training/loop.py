@@ -17,7 +17,7 @@ from tfnlp.files import joined
 from tfnlp.optional_tensorflow import has_tensorflow, tf
 from tfnlp.training.callbacks import RunOptimizer, callback_list
 from tfnlp.training.history import means
-from tfnlp.training.monitor import Monitor, Profile
+from tfnlp.training.monitor import Monitor, Profile, conceptual_graph
 from tfnlp.training.optimizers import optimizer_settings
 from tfnlp.training.progress import Progress
 from tfnlp.training.run import is_run, read_config
@@ -86,8 +86,8 @@ class Loop:
         self._writer = None  # of events for TensorBoard
         if chief and directory is not None and has_tensorflow():
             self._writer = tf.summary.create_file_writer(joined(directory, "logs"))
-            if not self.first and is_run(directory):
-                self._write_settings(directory)
+            if not self.first:
+                self._write_start(directory)
         self._speeds = Monitor(self._model)
         self._bar = Progress(self.first, steps, progress and chief)
 
@@ -172,11 +172,18 @@ class Loop:
                 tf.summary.scalar(f"{group}/{name}", value)
         self._writer.flush()
 
-    def _write_settings(self, directory: str) -> None:
-        """Write a run's `config.json` for TensorBoard, where it is Markdown."""
-        text = json.dumps(read_config(directory), indent=2)
+    def _write_start(self, directory: str) -> None:
+        """Write the model's layers for TensorBoard, and a run's `config.json`, as Markdown."""
+        graph = conceptual_graph(self._model)
         with self._writer.as_default(step=0):
-            tf.summary.text("settings", f"```json\n{text}\n```")
+            if graph is not None:
+                metadata = tf.compat.v1.SummaryMetadata()  # as `keras.callbacks.TensorBoard` does
+                metadata.plugin_data.plugin_name = "graph_keras_model"
+                metadata.plugin_data.content = b"1"  # version
+                tf.summary.write("keras", tf.constant(graph), metadata=metadata)
+            if is_run(directory):
+                text = json.dumps(read_config(directory), indent=2)
+                tf.summary.text("settings", f"```json\n{text}\n```")
 
     def _evaluate(self, step: int, logs: dict[str, float]) -> None:
         """Add a row of held-out means to the history, and save the weights if they are the best."""

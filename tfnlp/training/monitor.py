@@ -1,4 +1,4 @@
-"""Speed of training, time spent waiting for data, and profiles: for display only.
+"""Speed of training, time spent waiting for data, profiles, the graph: for display only.
 
 Nothing measured here enters the history or a checkpoint: those of a resumed run are the same, bit
 for bit, as those of a run that was never stopped.
@@ -7,6 +7,7 @@ for bit, as those of a run that was never stopped.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import sys
 import time
@@ -215,3 +216,37 @@ class Profile:
     def _stop(self) -> None:
         self._finish()
         self._running, self._done = False, True
+
+
+def conceptual_graph(model: keras.Model) -> str | None:
+    """Return the layers of a model as TensorBoard draws them, JSON.
+
+    It is `model.to_json()` with what TensorBoard can't read put in lists: outputs with names, and
+    tensors that a layer takes by name. None for a model whose classes do not say how it is made
+    again.
+    """
+    try:
+        graph = json.loads(model.to_json())
+    except Exception:  # of any `get_config`, also of layers of the user's
+        return None
+    _put_in_lists(graph)
+    return json.dumps(graph)
+
+
+def _put_in_lists(layer: dict[str, Any]) -> None:
+    config = layer["config"]
+    if isinstance(config.get("output_layers"), dict):
+        config["output_layers"] = list(config["output_layers"].values())
+    for node in layer.get("inbound_nodes", ()):
+        node["args"] = list(_tensors([node["args"], node["kwargs"]]))
+    for inner in config.get("layers", ()):
+        _put_in_lists(inner)
+
+
+def _tensors(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the tensors in the arguments of a layer."""
+    if isinstance(value, Mapping) and value.get("class_name") == "__keras_tensor__":
+        yield value
+    elif isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(inner)
