@@ -13,10 +13,11 @@ import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import GOLDENS, TEXTS, backbone
+from tests.hub import gpt_toy
 from tests.support import golden, shown_on
 from tfnlp import models, show
 from tfnlp.layers import RelativePositionBias
-from tfnlp.runs.attention_maps import encoder_attention
+from tfnlp.runs.attention_maps import encoder_attention, shown_tokens
 from tfnlp.settings.show import PICTURES
 from tfnlp.show.heads import transformer_attention
 from tfnlp.text import WordVectors
@@ -113,6 +114,13 @@ def test_attention_of_a_transformer_is_that_of_the_weights(norm_first):
     np.testing.assert_allclose(across[1], outputs["attention"], atol=1e-6)
     assert across[0].shape == (2, 2, 3, 5) and (across[0][0, :, :, 4] < 1e-6).all()
     np.testing.assert_allclose(across[0].sum(-1), 1, atol=1e-5)
+
+
+def test_tokens_of_a_task_alone_have_numbers():
+    tokenizer = gpt_toy.tokenizer()
+    size = tokenizer.vocab_size
+    names = shown_tokens(tokenizer, np.array([size, 5, size + 2]))
+    assert names == [f"[{size}]", *shown_tokens(tokenizer, [5]), f"[{size + 2}]"]
 
 
 @pytest.mark.slow

@@ -91,6 +91,11 @@ def blocks_of(outputs: Sequence[keras.KerasTensor]) -> list[TransformerBlock]:
 
 
 def shown_tokens(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """Return the tokens of ids as people read them."""
-    tokens, _ = tokens_and_texts(tokenizer, tf.constant(ids, "int32"))
-    return [token.decode("utf-8", "replace").strip() for token in tokens.numpy()]
+    """Return the tokens of ids as people read them; those of a task alone, GPT's, as numbers."""
+    known = [n for n in ids if n < tokenizer.vocab_size]
+    tokens, _ = tokens_and_texts(tokenizer, tf.constant(known, "int32"))
+    names = iter(tokens.numpy())
+    return [
+        next(names).decode("utf-8", "replace").strip() if n < tokenizer.vocab_size else f"[{n}]"
+        for n in ids
+    ]
