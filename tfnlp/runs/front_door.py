@@ -39,7 +39,8 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
             run of `tfnlp.pretrain` or `tfnlp.finetune`; a checkpoint of Google or Hugging Face
             (BERT), OpenAI or Hugging Face (GPT, GPT-2), bilm-tf or AllenNLP (ELMo); a file of
             word2vec, fastText or GloVe; exported modules. Or the name of a published one:
-            `hf://org/name[@revision]`, or `org/name` where no such folder is here; `kaggle://owner/model/framework/variation[/version]`.
+            `hf://org/name[@revision]`, or `org/name` where no such folder is here;
+            `kaggle://owner/model/framework/variation[/version]`.
         dtype: A Keras dtype policy, such as "mixed_bfloat16"; None: the global one. Exported
             modules keep their own.
 
