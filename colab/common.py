@@ -49,7 +49,7 @@ if importlib.util.find_spec("tfnlp") is None:
             raise FileNotFoundError("this folder has no tfnlp-*.whl: put one there, or set TFNLP")
         TFNLP = wheels[0]
     began = time.monotonic()
-    extras = "huggingface,report,tfds"
+    extras = "huggingface,pictures,tfds"
     # On a TPU JAX trains, which Colab has; TensorFlow, on the CPU beside it, makes the batches.
     tpu = glob.glob("/dev/accel*") + glob.glob("/dev/vfio/[0-9]*")
     if tpu and importlib.util.find_spec("jax") is None:

@@ -16,7 +16,7 @@ from tfnlp import hub
 pytest.importorskip("nbclient")
 pytest.importorskip("tensorflow_datasets")
 from tests.colab import sets, toy_models  # noqa: E402
-from tests.colab.notebooks import are_drawn, numbers, run_notebook, text  # noqa: E402
+from tests.colab.notebooks import are_drawn, cell, numbers, run_notebook, text  # noqa: E402
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -178,4 +178,7 @@ def test_word_vectors_to_bert(tmp_path):
     # GPT does not see what comes after a word, BERT does.
     ahead = dict(re.findall(r"(\w+) +looks ahead with (\d+)%", text(notebook, "attention")))
     assert int(ahead["GPT"]) == 0 and int(ahead["BERT"]) > 10
-    assert are_drawn(notebook, "curves", "senses-picture", "attention", "mix")
+    assert are_drawn(notebook, "curves", "senses-picture", "mix")
+    for tag, pictures in (("words", 1), ("attention", 2)):
+        shown = [output.data for output in cell(notebook, tag).outputs if "data" in output]
+        assert sum("application/vnd.plotly.v1+json" in data for data in shown) == pictures

@@ -151,7 +151,7 @@ MODELS = {
     "gpt2": (pretrainer("gpt", **GPT, norm_first=True), TEXT),
     "roberta packed": (
         pretrainer("roberta", packed=True),
-        {**task_inputs(B), "masked_lm_positions": ids(B, 2), **IDS},
+        {**task_inputs(B), "masked_lm_positions": ids(B, 2, limit=T), **IDS},
     ),
     "gpt packed": (
         pretrainer("gpt", **GPT, norm_first=True, packed=True),

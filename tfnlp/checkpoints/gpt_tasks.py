@@ -114,7 +114,7 @@ def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> Fine
     if ends is None:
         padding = read_json(tokenizer_path.with_name(gpt_config.CONFIGURATION)).get("pad_token_id")
         known = type(padding) is int and 0 <= padding < backbone.config["vocab_size"]
-        found.reader = lambda: _PlainReader(backbone.make_tokenizer(), padding if known else None)
+        found.reader = lambda: _PlainReader(backbone.tokenizer, padding if known else None)
         return found
     return _with_ends(found, ends, tokenizer_path)
 
