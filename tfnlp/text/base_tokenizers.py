@@ -4,10 +4,11 @@
 SentencePiece; `BytePairTokenizer` of those of GPT, GPT-2 and RoBERTa.
 """
 
+import functools
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -26,6 +27,25 @@ _APART = "\ufdd0\ufdd1"  # noncharacters, which no text has
 _ABSENT = "\ufffd"  # stands for ids without a token
 
 Vocabulary = str | os.PathLike | tuple[Sequence[str | None], Sequence[tuple[str, str]]]
+
+
+class Reading:
+    """A method of strings `[B]` in the graph, traced when it is first asked for.
+
+    A trace needs the object alive, and `WordPieceTokenizer(path).tokenize(texts)` keeps it only
+    until then. A SavedModel asks for it, too.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._function = tf.function(method, input_signature=[STRINGS], autograph=False)
+        functools.update_wrapper(self, method)
+
+    def __get__(self, tokenizer: Any, owner: type | None = None) -> Any:
+        if tokenizer is None:
+            return self
+        function = self._function.__get__(tokenizer, owner)
+        function.get_concrete_function()
+        return function
 
 
 class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
@@ -85,12 +105,10 @@ class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
         return tf.RaggedTensor.from_row_splits(both.values, splits, validate=False)
 
     def _trace(self, *ids: tf.TypeSpec) -> None:
-        """Trace the methods, those that take ids for each of these specs.
+        """Trace the methods that take ids, for each of these specs.
 
-        A SavedModel accepts only what was traced before, and a trace needs the object alive:
-        `WordPieceTokenizer(path).tokenize(texts)` would not be.
+        A SavedModel accepts only what was traced before.
         """
-        self.tokenize.get_concrete_function()
         for spec in ids:
             self.detokenize.get_concrete_function(spec)
             self.id_to_token.get_concrete_function(spec)
@@ -99,7 +117,7 @@ class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
         """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
         raise NotImplementedError
 
-    @tf.function(input_signature=[STRINGS], autograph=False)
+    @Reading
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
         return self._read(strings, self._encode)
@@ -135,16 +153,12 @@ class PieceTokenizer(GraphTokenizer):
             self.is_continuation = tf.constant(continues)  # [V]
         self._trace(PIECES, _WORDS, DENSE)
 
-    def _trace(self, *ids: tf.TypeSpec) -> None:
-        super()._trace(*ids)
-        self.tokenize_words.get_concrete_function()
-
     @property
     def vocabulary(self) -> list[str]:
         """The pieces in the order of their ids."""
         return [piece.decode() for piece in self._pieces]
 
-    @tf.function(input_signature=[STRINGS], autograph=False)
+    @Reading
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (pieces)]`."""
         pieces = self.tokenize(strings)

@@ -1,10 +1,8 @@
 """The byte-level tokenizers of GPT-2 and RoBERTa as a part of the TensorFlow graph."""
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
-from tfnlp.text.base_tokenizers import END_OF_TEXT, STRINGS, BytePairTokenizer, Vocabulary, separate
+from tfnlp.text.base_tokenizers import END_OF_TEXT, BytePairTokenizer, Reading, separate
 from tfnlp.text.byte_pair_files import Merges, Tokens
 from tfnlp.text.byte_pairs import BytePairs
 from tfnlp.text.gpt2_words import gpt2_words
@@ -139,10 +137,6 @@ class RobertaTokenizer(GPT2Tokenizer):
 
     mask_token, separators = MASK, 2
 
-    def __init__(self, vocabulary: Vocabulary, marks: Sequence[str] = ()) -> None:
-        super().__init__(vocabulary, marks)
-        self.tokenize_words.get_concrete_function()
-
     def _special_ids(self, tokens: Tokens) -> list[int]:
         missing = [token for token in ROBERTA_TOKENS if token not in tokens]
         if missing:
@@ -166,7 +160,7 @@ class RobertaTokenizer(GPT2Tokenizer):
             ]
         )  # [V]
 
-    @tf.function(input_signature=[STRINGS], autograph=False)
+    @Reading
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (tokens)]`."""
         return self._read(strings, self._encode_words)
