@@ -83,15 +83,18 @@ def character_map(step: str) -> CharacterChanges:
     differences = np.zeros(_POINTS, np.int32)
     numbers: dict[str, int] = {}
     for page, places in _pages():
-        for i, becomes in enumerate(_each(normalize, page, "", _APART)):
-            if becomes == page[i]:
-                continue
-            chars = np.array(places) + i
-            if len(becomes) == 1:
-                differences[chars] = ord(becomes) - chars
-            else:
-                number = numbers.setdefault(becomes, len(numbers))
-                differences[chars] = SEQUENCE + number - chars
+        joined = _APART.join(page)
+        if normalize(joined) == joined:
+            continue
+        each = _each(normalize, page, "", _APART)
+        for text in each:
+            if len(text) != 1:
+                numbers.setdefault(text, len(numbers))
+        becomes = [ord(x) if len(x) == 1 else SEQUENCE + numbers[x] for x in each]
+        chars = np.arange(ord(page[0]), ord(page[0]) + _PAGE)
+        for first in places:
+            added = becomes - chars - (first - chars[0])
+            differences[first : first + _PAGE] = np.where(becomes == chars, 0, added)
     return CharacterChanges(differences, [[*map(ord, text)] for text in numbers])
 
 
