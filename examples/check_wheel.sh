@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Install a wheel into an empty environment, run the README's program, load its export without tfnlp.
+# Install a wheel into an empty environment, run the README's programs, load their export without
+# tfnlp. A small BERT of a book takes the place of the published model, which needs a network.
 # Called by `make dist`; prints how long each step took.
 set -euo pipefail
 WHEEL=$(realpath "$1")
@@ -20,11 +21,18 @@ TIMES=
 
 "$PYTHON" -m venv env
 timed "install" env/bin/pip install --quiet "$WHEEL"
-"$PYTHON" -c '
+timed "pretrain" env/bin/tfnlp pretrain bert --input book:the_secret_garden --output bert --size tiny \
+    --seq-length 32 --steps 20
+"$PYTHON" - "$README" <<'PYTHON'
 import re, sys
-print("\n".join(re.findall(r"```python\n(.*?)```", open(sys.argv[1]).read(), re.DOTALL)))
-' "$README" > quick_start.py
-timed "quick start: pretrain, fine-tune, export" env/bin/python quick_start.py
+
+with open("reviews.csv", "w") as file:
+    file.write("text,label\n" + "so good,good\nso bad,bad\n" * 20)
+with open("quick_start.py", "w") as file:
+    blocks = re.findall(r"```python\n(.*?)```", open(sys.argv[1]).read(), re.DOTALL)
+    file.write("\n".join(blocks).replace("hf://sentence-transformers/all-MiniLM-L6-v2", "bert"))
+PYTHON
+timed "the README's programs: fine-tune, export, layers, search" env/bin/python quick_start.py
 cat > load.py <<'PYTHON'
 import sys
 
@@ -33,8 +41,8 @@ import tensorflow as tf
 import tensorflow_text  # its operations
 
 module = tf.saved_model.load("module")
-labels = module.signatures["serving_default"](text=tf.constant(["Colin felt miserable ."]))["label"]
-assert labels.numpy().tolist() == [b"sad"], labels
+labels = module.signatures["serving_default"](text=tf.constant(["so good", "so bad"]))["label"]
+assert set(labels.numpy().tolist()) <= {b"good", b"bad"}, labels
 PYTHON
 timed "the export, loaded without tfnlp" env/bin/python load.py
 timed "the command" env/bin/tfnlp inspect module > /dev/null
