@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import start_python
-from tfnlp.files import is_remote, local_copy, written_whole
+from tfnlp.files import is_remote, local_copy, no_file, written_whole
 
 
 @pytest.fixture(params=["local", "remote"])
@@ -122,3 +122,10 @@ def test_local_paths_are_read_where_they_are(tmp_path):
     with pytest.raises(FileNotFoundError, match="ram://none does not exist"):
         with local_copy("ram://none"):
             pass
+
+
+def test_a_missing_file_names_the_nearest_one_and_no_folder(tmp_path):
+    (tmp_path / "reviews").mkdir()
+    assert "did you mean" not in str(no_file(tmp_path / "reviews.csv"))
+    (tmp_path / "review.csv").touch()
+    assert str(no_file(tmp_path / "reviews.csv")).endswith(f"did you mean {tmp_path}/review.csv?")

@@ -224,7 +224,8 @@ def near_names(path: str | os.PathLike[str]) -> list[str]:
 
 def no_file(path: str | os.PathLike[str]) -> FileNotFoundError:
     """Return the error of a file that is not there."""
-    hint = "".join(f"; did you mean {near}?" for near in near_names(path))
+    files = filter(os.path.isfile, near_names(path))  # not the run's folder, just made
+    hint = "".join(f"; did you mean {near}?" for near in files)
     if " " in os.fspath(path) and not hint:
         hint = "; texts in memory are a list of them"
     return FileNotFoundError(f"no such file: {path}{hint}")
