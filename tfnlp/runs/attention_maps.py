@@ -100,8 +100,6 @@ def shown_tokens(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """Return the tokens of ids as people read them; those of a task alone, GPT's, as numbers."""
     known = [n for n in ids if n < tokenizer.vocab_size]
     tokens, _ = tokens_and_texts(tokenizer, tf.constant(known, "int32"))
-    names = iter(tokens.numpy())
-    return [
-        next(names).decode("utf-8", "replace").strip() if n < tokenizer.vocab_size else f"[{n}]"
-        for n in ids
-    ]
+    names = (name.decode("utf-8", "replace") for name in tokens.numpy())
+    names = (name.removesuffix("</w>").strip() for name in names)  # GPT's end of a word
+    return [next(names) if n < tokenizer.vocab_size else f"[{n}]" for n in ids]
