@@ -4,8 +4,9 @@
     python -m colab.execute NAME --set model=FOLDER         # of a run with another setting
 
 A notebook runs in an empty folder, so what it writes is gone afterwards, and what is kept has no
-paths of this machine, no widgets, no progress bars. The CPU time that its first cell names first
-("3 min 29 s of CPU time") becomes that of the run.
+paths of this machine, no widgets, no progress bars; figures of plotly get pictures, which Chromium
+draws. The CPU time that its first cell names first ("3 min 29 s of CPU time") becomes that of the
+run.
 """
 
 import argparse

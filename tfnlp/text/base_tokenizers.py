@@ -29,11 +29,11 @@ _ABSENT = "\ufffd"  # stands for ids without a token
 Vocabulary = str | os.PathLike | tuple[Sequence[str | None], Sequence[tuple[str, str]]]
 
 
-class Reading:
+class TracedMethod:
     """A method of strings `[B]` in the graph, traced when it is first asked for.
 
-    A trace needs the object alive, and `WordPieceTokenizer(path).tokenize(texts)` keeps it only
-    until then. A SavedModel asks for it, too.
+    That is before it is called: a trace needs the object alive, which it no longer is in the call
+    of `WordPieceTokenizer(path).tokenize(texts)`. Saving a SavedModel asks for it, too.
     """
 
     def __init__(self, method: Callable[..., Any]) -> None:
@@ -117,7 +117,7 @@ class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
         """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
         raise NotImplementedError
 
-    @Reading
+    @TracedMethod
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
         return self._read(strings, self._encode)
@@ -158,7 +158,7 @@ class PieceTokenizer(GraphTokenizer):
         """The pieces in the order of their ids."""
         return [piece.decode() for piece in self._pieces]
 
-    @Reading
+    @TracedMethod
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (pieces)]`."""
         pieces = self.tokenize(strings)

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfnlp.text.base_tokenizers import END_OF_TEXT, BytePairTokenizer, Reading, separate
+from tfnlp.text.base_tokenizers import END_OF_TEXT, BytePairTokenizer, TracedMethod, separate
 from tfnlp.text.byte_pair_files import Merges, Tokens
 from tfnlp.text.byte_pairs import BytePairs
 from tfnlp.text.gpt2_words import gpt2_words
@@ -160,7 +160,7 @@ class RobertaTokenizer(GPT2Tokenizer):
             ]
         )  # [V]
 
-    @Reading
+    @TracedMethod
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (tokens)]`."""
         return self._read(strings, self._encode_words)

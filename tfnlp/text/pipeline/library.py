@@ -83,18 +83,17 @@ def character_map(step: str) -> CharacterChanges:
     differences = np.zeros(_POINTS, np.int32)
     numbers: dict[str, int] = {}
     for page, places in _pages():
-        joined = _APART.join(page)
-        if normalize(joined) == joined:
-            continue
         each = _each(normalize, page, "", _APART)
+        if each == page:
+            continue
         for text in each:
             if len(text) != 1:
                 numbers.setdefault(text, len(numbers))
-        becomes = [ord(x) if len(x) == 1 else SEQUENCE + numbers[x] for x in each]
-        chars = np.arange(ord(page[0]), ord(page[0]) + _PAGE)
+        becomes = np.array([ord(x) if len(x) == 1 else SEQUENCE + numbers[x] for x in each])
+        offsets = np.arange(_PAGE)
+        same = becomes == ord(page[0]) + offsets
         for first in places:
-            added = becomes - chars - (first - chars[0])
-            differences[first : first + _PAGE] = np.where(becomes == chars, 0, added)
+            differences[first : first + _PAGE] = np.where(same, 0, becomes - first - offsets)
     return CharacterChanges(differences, [[*map(ord, text)] for text in numbers])
 
 
