@@ -11,7 +11,7 @@ from tests.runs.conftest import ROWS, SMALL
 from tfnlp.families import FAMILIES
 from tfnlp.families.sizes import initializer_range, learning_rate
 from tfnlp.runs.finetune_recipe import remedies, settings_of
-from tfnlp.settings.tag import TagSettings
+from tfnlp.settings.tasks import TagSettings
 
 RATES = (3e-4, 3e-5)
 

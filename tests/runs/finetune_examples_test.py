@@ -17,7 +17,7 @@ from tfnlp.runs.finetune_examples import (
 )
 from tfnlp.runs.finetune_recipe import measured_by, metric_of
 from tfnlp.settings.tables import TASKS as SETTINGS
-from tfnlp.settings.tag import TagSettings
+from tfnlp.settings.tasks import TagSettings
 from tfnlp.settings.use import ColumnSettings
 from tfnlp.tasks import Answer, Classify, Labels, Similarity, Tag
 

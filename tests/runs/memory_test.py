@@ -12,7 +12,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.adaptation import adaptation_asked, check_adaptation
 from tfnlp.runs.devices import check_rows, devices, total_memory
 from tfnlp.runs.task_folder import check_features
-from tfnlp.settings.classify import ClassifySettings
+from tfnlp.settings.tasks import ClassifySettings
 from tfnlp.tasks import Classify
 
 # What TensorFlow 2.21 says.

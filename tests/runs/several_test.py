@@ -17,7 +17,7 @@ from tests.cli.toy_tasks import backbone
 from tfnlp.data import TaskExample
 from tfnlp.runs.finetune_examples import fold_numbers
 from tfnlp.runs.hyperparameters import _suggested, search
-from tfnlp.settings.classify import ClassifySettings
+from tfnlp.settings.tasks import ClassifySettings
 from tfnlp.tasks import Classify, Labels, Tag
 
 BERT = backbone("bert", None)

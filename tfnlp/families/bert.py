@@ -8,8 +8,7 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.bert import BERT_FILES
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.sizes import learning_rate, recorded
-from tfnlp.settings.bert import BertSettings
-from tfnlp.settings.encoders import PairPrediction
+from tfnlp.settings.encoders import BertSettings, PairPrediction
 
 _MOSTLY_RANDOM = 0.75  # share of random pairs; half are random where documents have sentences
 

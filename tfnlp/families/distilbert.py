@@ -21,7 +21,7 @@ from tfnlp.families.preparation import Preparation
 from tfnlp.families.sizes import check_length, transformer_sizes, with_initializer_range
 from tfnlp.files import same_folder
 from tfnlp.objectives import Distillation
-from tfnlp.settings.distilbert import DistilBertSettings
+from tfnlp.settings.encoders import DistilBertSettings
 from tfnlp.settings.training import CHANGED_SIZES
 from tfnlp.text import PipelineTokenizer, WordPieceTokenizer
 

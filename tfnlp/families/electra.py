@@ -15,8 +15,7 @@ from tfnlp.families.encoder import Encoder, encode
 from tfnlp.families.family import Loader, Measured
 from tfnlp.hub.modules.fill import tokens_and_texts
 from tfnlp.objectives import BertPretraining, ElectraPretraining
-from tfnlp.settings.electra import ElectraPrediction, ElectraSettings
-from tfnlp.settings.encoders import MaskedEvaluation
+from tfnlp.settings.encoders import ElectraPrediction, ElectraSettings, MaskedEvaluation
 
 _GENERATOR_SIZES = {"base": 1 / 3}  # of other sizes 1/4: the paper, table 6
 

@@ -12,7 +12,7 @@ from tfnlp.families.preparation import Preparation
 from tfnlp.families.vocabularies import FREQUENT_WORDS
 from tfnlp.families.word_vectors import COUNTS, WordVectors, read_corpora, read_counts
 from tfnlp.objectives import GloVe as GloVeObjective
-from tfnlp.settings.glove import GloVeSettings
+from tfnlp.settings.word_vectors import GloVeSettings
 
 _COMMON = 5.0  # X_ij from which a pair of the held-out text counts
 

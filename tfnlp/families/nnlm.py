@@ -22,7 +22,7 @@ from tfnlp.families.preparation import Preparation, documents, tokenized, tokens
 from tfnlp.families.vocabularies import WORDS
 from tfnlp.families.word_vectors import WordVectors, loss_arguments
 from tfnlp.objectives import NNLMPretraining
-from tfnlp.settings.nnlm import NNLMEvaluation, NNLMSettings
+from tfnlp.settings.word_vectors import NNLMEvaluation, NNLMSettings
 
 
 class NNLM(WordVectors, LanguageModel):

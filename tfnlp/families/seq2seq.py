@@ -4,7 +4,7 @@ from typing import Any
 
 from tfnlp import models
 from tfnlp.families.translator import Translator
-from tfnlp.settings.seq2seq import NO_ATTENTION, Seq2SeqSettings
+from tfnlp.settings.translation import NO_ATTENTION, Seq2SeqSettings
 
 
 class Seq2Seq(Translator):

@@ -5,7 +5,7 @@ from typing import Any
 from tfnlp import models
 from tfnlp.families.sizes import transformer_sizes
 from tfnlp.families.translator import Translator
-from tfnlp.settings.transformer import TransformerSettings
+from tfnlp.settings.translation import TransformerSettings
 
 
 class Transformer(Translator):

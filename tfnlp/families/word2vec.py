@@ -20,7 +20,7 @@ from tfnlp.families.word_vectors import (
     read_counts,
 )
 from tfnlp.objectives import Word2Vec as Word2VecObjective
-from tfnlp.settings.word2vec import Word2VecSettings
+from tfnlp.settings.word_vectors import Word2VecSettings
 
 
 class Word2Vec(WordVectors):

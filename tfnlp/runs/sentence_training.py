@@ -54,7 +54,7 @@ from tfnlp.runs.finetune_record import (
 from tfnlp.runs.page.charts import plane
 from tfnlp.runs.page.page import EXAMPLES, RunPage, measures, shown
 from tfnlp.runs.projector import write_projector
-from tfnlp.settings.embed import EmbedTaskSettings
+from tfnlp.settings.tasks import EmbedTaskSettings
 from tfnlp.tasks.embed import (
     Embed,
     check_alike,

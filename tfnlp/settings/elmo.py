@@ -5,14 +5,17 @@ import os
 from typing import Any, ClassVar
 
 from tfnlp.settings.options import option, redefine
-from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, MeasuredTextSettings, WordTextSettings
+from tfnlp.settings.text import (
+    LAYOUT_HELP,
+    LAYOUTS,
+    TOKENIZE_HELP,
+    MeasuredTextSettings,
+    WordTextSettings,
+)
 from tfnlp.settings.training import MOST_LAYERS, RematSettings, StartSettings, TrainingSettings
 from tfnlp.settings.use import PredictionSettings
 
-SIZES = ("mini", "small", "medium", "original")
 CHANGED_SIZES = ("num_layers", "units", "projection_size", "num_highway")
-
-
 RESETS = ("never", "document", "sentence")
 
 
@@ -22,31 +25,28 @@ RESETS = ("never", "document", "sentence")
     weight_decay=0.0, clip_norm=10.0,
 )  # fmt: skip
 class ElmoSettings(TrainingSettings, RematSettings, StartSettings, WordTextSettings):
-    """The next and the previous word; the recipe of bilm-tf."""
+    """Pretrain an ELMo: a bidirectional language model over characters.
+
+    The recipe is that of bilm-tf.
+    """
 
     size: str = option(
         "small", "published size, or mini: a fortieth of the original's work, for a CPU",
-        choices=SIZES, group="model",
+        choices=("mini", "small", "medium", "original"), group="model",
     )  # fmt: skip
     num_layers: int | None = option(
-        None,
-        "LSTM layers a direction, instead of the size's",
-        at_least=1,
-        at_most=MOST_LAYERS,
-        group="model",
-    )
+        None, "LSTM layers a direction, instead of the size's",
+        at_least=1, at_most=MOST_LAYERS, group="model",
+    )  # fmt: skip
     units: int | None = option(None, "LSTM cells, instead of the size's", at_least=1, group="model")
     projection_size: int | None = option(
         None, "width of word vectors and LSTM outputs, instead of the size's",
         at_least=1, group="model",
     )  # fmt: skip
     num_highway: int | None = option(
-        None,
-        "highway layers, instead of the size's",
-        at_least=0,
-        at_most=MOST_LAYERS,
-        group="model",
-    )
+        None, "highway layers, instead of the size's",
+        at_least=0, at_most=MOST_LAYERS, group="model",
+    )  # fmt: skip
     dropout: float = option(0.1, "dropout rate", at_least=0, below=1, group="model")
     samples: int = option(
         8192, "words in the sampled softmax; 0: all, always", at_least=0, group="model"
@@ -76,9 +76,7 @@ class ElmoPrediction(PredictionSettings):
         metavar="FILE", const="append",
     )  # fmt: skip
     layout: str = option("auto", f"of --corpus; {LAYOUT_HELP}", choices=LAYOUTS)
-    tokenize: bool = option(
-        False, "split punctuation off the words first, if the text has not been tokenized yet"
-    )
+    tokenize: bool = option(False, TOKENIZE_HELP)
     same: bool = option(False, "only neighbours that are --word too")
     top: int = option(5, "neighbours a sentence", at_least=1)
     layer: str = option(
@@ -110,7 +108,5 @@ class ElmoEvaluation(MeasuredTextSettings):
     """The perplexities of a text in both directions."""
 
     of: ClassVar[str] = "an ELMo"
-    tokenize: bool = option(
-        False, "split punctuation off the words first, if the text has not been tokenized yet"
-    )
+    tokenize: bool = option(False, TOKENIZE_HELP)
     batch_size: int | None = option(None, "rows at a time (default: as in training)", at_least=1)

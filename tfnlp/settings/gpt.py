@@ -13,7 +13,7 @@ from tfnlp.settings.text import (
 from tfnlp.settings.training import PositionSettings, StartSettings, TrainingSettings
 from tfnlp.settings.use import PredictionSettings
 
-SIZES = ("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl")
+_SIZES = ("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -24,10 +24,11 @@ SIZES = ("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl")
 class GPTSettings(
     TrainingSettings, PositionSettings, StartSettings, PackSettings, SubwordTextSettings
 ):
-    """The next token; for small models on one machine.
+    """Pretrain a GPT: the next token.
 
-    The paper (4.1): Adam, 2.5e-4 at its peak, 2,000 steps of warm-up, batches of 64 x 512. Its code
-    corrects the bias of the moments, as `adamw` does.
+    The defaults are for small models on one machine. The paper (4.1): Adam, 2.5e-4 at its peak,
+    2,000 steps of warm-up, batches of 64 x 512. Its code corrects the bias of the moments, as
+    `adamw` does.
     """
 
     bpe: str = option(
@@ -38,7 +39,7 @@ class GPTSettings(
     )  # fmt: skip
     size: str = option(
         "mini", "published size, or mini: 4 layers x 256, for a CPU",
-        choices=SIZES, group="model",
+        choices=_SIZES, group="model",
     )  # fmt: skip
 
 

@@ -3,29 +3,19 @@
 import dataclasses
 import os
 
-from tfnlp.settings import albert, bert, distilbert, electra, elmo, gpt, roberta
 from tfnlp.settings.options import Settings, option
+from tfnlp.settings.tables import FAMILIES
 from tfnlp.settings.training import OPTIMIZERS, REMAT
 
 ENGINES = ("tensorflow", "jax")
 CACHE = os.path.join("~", ".cache", "tfnlp", "plan")
-_SIZES = {
-    "albert": albert.SIZES,
-    "bert": bert.SIZES,
-    "distilbert": distilbert.SIZES,
-    "electra": electra.SIZES,
-    "elmo": elmo.SIZES,
-    "gpt": gpt.SIZES,
-    "mpnet": roberta.SIZES,
-    "roberta": roberta.SIZES,
-    "xlm-roberta": roberta.SIZES,
-}
 # The name of each model that can be planned to its family and size. A size that bears the
 # family's name, such as "gpt2-small", needs no prefix.
 MODELS = {
     size if size.startswith(name) else f"{name}-{size}": (name, size)
-    for name, sizes in _SIZES.items()
-    for size in sizes
+    for name, (kind, _) in sorted(FAMILIES.items())
+    if name != "transformer" and hasattr(kind, "size")
+    for size in kind.__dataclass_fields__["size"].metadata["choices"]
 }
 
 

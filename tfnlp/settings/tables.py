@@ -1,31 +1,40 @@
 """The families, the tasks and what they can do by name: settings, and a line each for `--help`."""
 
-from tfnlp.settings.albert import AlbertSettings
-from tfnlp.settings.answer import AnswerSettings
-from tfnlp.settings.bert import BertSettings
-from tfnlp.settings.choose import ChooseSettings
-from tfnlp.settings.classify import ClassifySettings
-from tfnlp.settings.coref import CorefSettings
-from tfnlp.settings.distilbert import DistilBertSettings
-from tfnlp.settings.electra import ElectraPrediction, ElectraSettings
 from tfnlp.settings.elmo import ElmoEvaluation, ElmoPrediction, ElmoSettings
-from tfnlp.settings.embed import EmbedTaskSettings
-from tfnlp.settings.encoders import MaskedEvaluation, MaskPrediction, PairPrediction
-from tfnlp.settings.fill import FillSettings
-from tfnlp.settings.glove import GloVeSettings
+from tfnlp.settings.encoders import (
+    AlbertSettings,
+    BertSettings,
+    DistilBertSettings,
+    ElectraPrediction,
+    ElectraSettings,
+    MaskedEvaluation,
+    MaskPrediction,
+    MPNetSettings,
+    PairPrediction,
+    RobertaSettings,
+    XlmRobertaSettings,
+)
 from tfnlp.settings.gpt import GPTEvaluation, GPTExamplesSettings, GPTPrediction, GPTSettings
-from tfnlp.settings.labels import LabelsSettings
-from tfnlp.settings.mpnet import MPNetSettings
-from tfnlp.settings.nnlm import NNLMEvaluation, NNLMSettings
 from tfnlp.settings.options import OWNERS, Settings
-from tfnlp.settings.roberta import RobertaSettings, XlmRobertaSettings
-from tfnlp.settings.roles import RolesSettings
-from tfnlp.settings.seq2seq import Seq2SeqSettings
-from tfnlp.settings.similarity import SimilaritySettings
-from tfnlp.settings.tag import TagSettings
+from tfnlp.settings.tasks import (
+    AnswerSettings,
+    ChooseSettings,
+    ClassifySettings,
+    CorefSettings,
+    EmbedTaskSettings,
+    FillSettings,
+    LabelsSettings,
+    RolesSettings,
+    SimilaritySettings,
+    TagSettings,
+)
 from tfnlp.settings.text import CasedExamplesSettings, ExamplesSettings, PairExamplesSettings
-from tfnlp.settings.transformer import TransformerSettings
-from tfnlp.settings.translation import TranslationEvaluation, TranslationPrediction
+from tfnlp.settings.translation import (
+    Seq2SeqSettings,
+    TransformerSettings,
+    TranslationEvaluation,
+    TranslationPrediction,
+)
 from tfnlp.settings.use import (
     EvaluateTask,
     EvaluationSettings,
@@ -34,76 +43,55 @@ from tfnlp.settings.use import (
     PredictTask,
     SearchSettings,
 )
-from tfnlp.settings.word2vec import Word2VecSettings
-from tfnlp.settings.word_vectors import VectorEvaluation, WordPrediction
+from tfnlp.settings.word_vectors import (
+    GloVeSettings,
+    NNLMEvaluation,
+    NNLMSettings,
+    VectorEvaluation,
+    Word2VecSettings,
+    WordPrediction,
+)
+
+
+def _described(kinds: dict[str, type[Settings]]) -> dict[str, tuple[type[Settings], str]]:
+    """Return settings by name with the first lines of their docstrings."""
+    return {name: (kind, (kind.__doc__ or "").split("\n")[0]) for name, kind in kinds.items()}
+
 
 # In the order of their history.
-FAMILIES: dict[str, tuple[type[Settings], str]] = {
-    "word2vec": (
-        Word2VecSettings,
-        "Pretrain word2vec: one vector a word, from the words around it.",
-    ),
-    "glove": (
-        GloVeSettings,
-        "Pretrain GloVe: one vector a word, from how often it is near each other word.",
-    ),
-    "nnlm": (
-        NNLMSettings,
-        "Pretrain an NNLM: the next word from the vectors of the few before it.",
-    ),
-    "seq2seq": (
-        Seq2SeqSettings,
-        "Train a recurrent encoder-decoder to translate, with attention or without.",
-    ),
-    "transformer": (TransformerSettings, "Train a Transformer to translate."),
-    "elmo": (ElmoSettings, "Pretrain an ELMo: a bidirectional language model over characters."),
-    "gpt": (GPTSettings, "Pretrain a GPT: the next token."),
-    "bert": (BertSettings, "Pretrain a BERT: masked LM and next sentence."),
-    "roberta": (RobertaSettings, "Pretrain a RoBERTa: masked LM on windows of whole sentences."),
-    "distilbert": (
-        DistilBertSettings,
-        "Pretrain a DistilBERT: masked LM, with or without a teacher.",
-    ),
-    "xlm-roberta": (
-        XlmRobertaSettings,
-        "Pretrain an XLM-RoBERTa further, or with your vocabulary.",
-    ),
-    "albert": (AlbertSettings, "Pretrain an ALBERT: masked LM and sentence order."),
-    "electra": (
-        ElectraSettings,
-        "Pretrain an ELECTRA: a small generator replaces tokens, the encoder finds them.",
-    ),
-    "mpnet": (MPNetSettings, "Pretrain an MPNet further, or with your vocabulary: masked LM."),
-}
-TASKS: dict[str, tuple[type[Settings], str]] = {
-    settings.task: (settings, (settings.__doc__ or "").split("\n")[0].rstrip("."))
-    for settings in (
-        ClassifySettings,
-        LabelsSettings,
-        SimilaritySettings,
-        ChooseSettings,
-        AnswerSettings,
-        TagSettings,
-        RolesSettings,
-        CorefSettings,
-        EmbedTaskSettings,
-        FillSettings,
-    )
-}
+FAMILIES = _described({
+    "word2vec": Word2VecSettings,
+    "glove": GloVeSettings,
+    "nnlm": NNLMSettings,
+    "seq2seq": Seq2SeqSettings,
+    "transformer": TransformerSettings,
+    "elmo": ElmoSettings,
+    "gpt": GPTSettings,
+    "bert": BertSettings,
+    "roberta": RobertaSettings,
+    "distilbert": DistilBertSettings,
+    "xlm-roberta": XlmRobertaSettings,
+    "albert": AlbertSettings,
+    "electra": ElectraSettings,
+    "mpnet": MPNetSettings,
+})  # fmt: skip
+TASKS = {
+    name: (kind, line.rstrip("."))
+    for name, (kind, line) in _described({
+        settings.task: settings
+        for settings in (
+            ClassifySettings, LabelsSettings, SimilaritySettings, ChooseSettings, AnswerSettings,
+            TagSettings, RolesSettings, CorefSettings, EmbedTaskSettings, FillSettings,
+        )
+    }).items()
+}  # fmt: skip
 for _command, _table in (("pretrain", FAMILIES), ("finetune", TASKS)):
     OWNERS[_command] = {name: kind for name, (kind, _) in _table.items()}
 # What `predict` does, by kind of model.
 PREDICTIONS: tuple[type[PredictionSettings], ...] = (
-    PredictTask,
-    SearchSettings,
-    PairPrediction,
-    MaskPrediction,
-    ElectraPrediction,
-    GPTPrediction,
-    TranslationPrediction,
-    WordPrediction,
-    ElmoPrediction,
-)
+    PredictTask, SearchSettings, PairPrediction, MaskPrediction, ElectraPrediction, GPTPrediction,
+    TranslationPrediction, WordPrediction, ElmoPrediction,
+)  # fmt: skip
 _DRAWN = "masks are drawn when they are read"
 # The sub-commands of `tfnlp examples`.
 EXAMPLES: dict[str, tuple[type[ExamplesSettings], str]] = {
@@ -118,12 +106,6 @@ EXAMPLES: dict[str, tuple[type[ExamplesSettings], str]] = {
 }
 # What a model is measured on, by kind of model.
 EVALUATIONS: tuple[type[EvaluationSettings], ...] = (
-    MaskedEvaluation,
-    GPTEvaluation,
-    ElmoEvaluation,
-    NNLMEvaluation,
-    VectorEvaluation,
-    TranslationEvaluation,
-    EvaluateTask,
-    PairsEvaluation,
-)
+    MaskedEvaluation, GPTEvaluation, ElmoEvaluation, NNLMEvaluation, VectorEvaluation,
+    TranslationEvaluation, EvaluateTask, PairsEvaluation,
+)  # fmt: skip

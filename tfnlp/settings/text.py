@@ -12,6 +12,7 @@ LAYOUT_HELP = (
     "lines: a sentence a line, blank line between documents; prose: split into sentences; "
     "words: a word a line, blank line between sentences"
 )
+TOKENIZE_HELP = "split punctuation off the words first, if the text has not been tokenized yet"
 TEXT_HELP = (
     "text files, globs, .gz files, tfds:NAME[:SPLIT], or book:NAME for one that ships with tfnlp "
     "(book:the_secret_garden)"
@@ -43,11 +44,7 @@ class TextSettings(CorpusSettings, OutputSettings):
 class WordTextSettings(TextSettings):
     """The text of models that predict words from a list."""
 
-    tokenize: bool = option(
-        False,
-        "split punctuation off the words first, if the text has not been tokenized yet",
-        group="text", record="text",
-    )  # fmt: skip
+    tokenize: bool = option(False, TOKENIZE_HELP, group="text", record="text")
     max_vocab: int | None = option(
         None, "words to know, if the vocabulary is built", at_least=1, group="text"
     )
@@ -85,12 +82,6 @@ class MaskedTextSettings(SubwordTextSettings):
         None, "masks a sequence (default 15 %)", at_least=1, group="text", record="training"
     )
     whole_word: bool = option(False, "mask whole words", group="text", record="training")
-
-
-PACK_PAIRS = (
-    "rows of several pairs of segments that do not see each other, each with its own positions "
-    "(default: a pair a row)"
-)  # help of `pack` where rows are pairs
 
 
 @dataclasses.dataclass(kw_only=True)

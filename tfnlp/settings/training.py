@@ -5,21 +5,8 @@ from typing import Any
 
 from tfnlp.settings.options import Settings, option
 
-STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
-
-
-ENGINES = ("auto", "tensorflow", "jax")
-
-
-SCHEDULES = ("linear", "cosine", "inverse_sqrt", "constant")
-
-
 REMAT = ("none", "blocks", "full")  # as in tfnlp.layers, which would import Keras
-
-
 OPTIMIZERS = ("adam", "adamw", "bert_adamw", "roberta_adamw", "lamb", "adagrad", "rowwise_adagrad")
-
-
 OPTIMIZER_HELP = (
     "rule of the updates; adamw: the textbook's, bert_adamw: without bias correction, as in BERT's "
     "reference code; roberta_adamw: adamw with b2 = 0.98 and epsilon = 1e-6"
@@ -45,11 +32,11 @@ class DeviceSettings(Settings):
 
     engine: str = option(
         "auto", "what trains; auto: what can use this machine's TPU or GPU, else tensorflow",
-        choices=ENGINES, group="devices",
+        choices=("auto", "tensorflow", "jax"), group="devices",
     )  # fmt: skip
     strategy: str = option(
         "auto", "devices; auto: a TPU, else all GPUs, else the CPU",
-        choices=STRATEGIES, group="devices",
+        choices=("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu"), group="devices",
     )  # fmt: skip
     tpu: str | None = option(
         None, "which TPU: a Cloud TPU's name, grpc://host:port, or local",
@@ -120,7 +107,8 @@ class TrainingSettings(PrecisionSettings, DeviceSettings):
     )  # fmt: skip
     schedule: str = option(
         "linear", "what the learning rate does after the warm-up",
-        choices=SCHEDULES, group="optimisation", record="training",
+        choices=("linear", "cosine", "inverse_sqrt", "constant"), group="optimisation",
+        record="training",
     )  # fmt: skip
     optimizer: str = option(
         "adamw", OPTIMIZER_HELP, choices=OPTIMIZERS, group="optimisation", record="training"
@@ -197,12 +185,9 @@ class SizeSettings(RematSettings):
     """What can be changed of a published size, and dropout."""
 
     num_layers: int | None = option(
-        None,
-        "Transformer blocks, instead of the size's",
-        at_least=1,
-        at_most=MOST_LAYERS,
-        group="model",
-    )
+        None, "Transformer blocks, instead of the size's",
+        at_least=1, at_most=MOST_LAYERS, group="model",
+    )  # fmt: skip
     hidden_size: int | None = option(
         None, "width, instead of the size's", at_least=1, group="model"
     )

@@ -1,11 +1,19 @@
-"""Settings that encoder-decoders which translate share."""
+"""Settings of encoder-decoders, which translate."""
 
 import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import option
-from tfnlp.settings.training import OutputSettings, TokenBatchSettings, TrainingSettings
+from tfnlp.settings.options import option, redefine
+from tfnlp.settings.training import (
+    MOST_LAYERS,
+    OutputSettings,
+    SizeSettings,
+    TokenBatchSettings,
+    TrainingSettings,
+)
 from tfnlp.settings.use import EvaluationSettings, PredictionSettings
+
+NO_ATTENTION = "none"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -57,6 +65,48 @@ class TranslationTraining(TrainingSettings, TokenBatchSettings):
             raise ValueError(
                 f"`keep` {self.keep} must be at least {self.average}, those that `average` takes"
             )
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=20, batch_size=64, learning_rate=3e-3, warmup=0.02, schedule="linear",
+    optimizer="adam", weight_decay=0.0, clip_norm=1.0,
+)  # fmt: skip
+class Seq2SeqSettings(TranslationTraining, PairSettings):
+    """Train a recurrent encoder-decoder to translate, with attention or without."""
+
+    attention: str = option(
+        "general",
+        "how a state of the decoder is compared with those of the encoder; none: the encoder's "
+        "last state is all that the decoder gets",
+        choices=("additive", "dot", "general", "cosine", NO_ATTENTION), group="model",
+    )  # fmt: skip
+    input_feeding: bool = option(
+        False, "the decoder also reads what it attended to in the step before", group="model"
+    )
+    num_layers: int = option(
+        1, "of encoder and decoder each", at_least=1, at_most=MOST_LAYERS, group="model"
+    )
+    hidden_size: int = option(256, "cells a layer", at_least=1, group="model")
+    embedding_size: int | None = option(
+        None, "of a token (default: as the hidden size)", at_least=1, group="model"
+    )
+    dropout: float = option(0.2, "rate while training", at_least=0, below=1, group="model")
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=20, batch_size=128, learning_rate=1e-3, warmup=0.1, schedule="inverse_sqrt",
+    optimizer="adam", weight_decay=0.0, clip_norm=0.0,
+)  # fmt: skip
+class TransformerSettings(TranslationTraining, SizeSettings, PairSettings):
+    """Train a Transformer to translate."""
+
+    size: str = option(
+        "mini", "of the paper, or mini: 3 + 3 layers x 256, for a CPU",
+        choices=("mini", "base", "big"), group="model",
+    )  # fmt: skip
+    norm_first: bool = option(False, "layer norms before the sub-layers, not after", group="model")
 
 
 @dataclasses.dataclass(kw_only=True)

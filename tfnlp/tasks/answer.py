@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.questions import Question, QuestionRows
 from tfnlp.layers import CRF
-from tfnlp.settings.answer import AnswerSettings
+from tfnlp.settings.tasks import AnswerSettings
 from tfnlp.tasks import report, squad
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.playground import Field, Playground

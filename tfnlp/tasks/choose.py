@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.choices import ChoiceRows
 from tfnlp.data.labelled.examples import TaskExample
-from tfnlp.settings.choose import ChooseSettings
+from tfnlp.settings.tasks import ChooseSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.playground import Field, Playground

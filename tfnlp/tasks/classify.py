@@ -12,7 +12,7 @@ import tensorflow as tf
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from tfnlp.data.labelled.examples import ClassRows, class_name
-from tfnlp.settings.classify import ClassifySettings
+from tfnlp.settings.tasks import ClassifySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest, f1_of_one, quoted
 from tfnlp.tasks.playground import Playground

@@ -14,7 +14,7 @@ from tfnlp.data.labelled.coreference import Clusters, CorefDocument, CorefRows
 from tfnlp.layers import CRF
 from tfnlp.models.coreference import NEVER
 from tfnlp.objectives.coreference import CoreferenceLoss
-from tfnlp.settings.coref import CorefSettings
+from tfnlp.settings.tasks import CorefSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.coreference_scores import coreference_scores
 from tfnlp.tasks.playground import Field, Playground

@@ -11,7 +11,7 @@ import tensorflow as tf
 from sklearn.metrics import roc_auc_score
 
 from tfnlp.data.labelled.related_texts import RelatedRows
-from tfnlp.settings.embed import EmbedTaskSettings
+from tfnlp.settings.tasks import EmbedTaskSettings
 from tfnlp.tasks.similarity import regression
 from tfnlp.tasks.task import Task
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from tfnlp.settings.fill import FillSettings
+from tfnlp.settings.tasks import FillSettings
 from tfnlp.tasks.task import Task
 
 

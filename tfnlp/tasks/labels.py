@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfnlp.data.labelled.examples import class_name
 from tfnlp.data.labelled.label_sets import LabelSetRows
-from tfnlp.settings.labels import LabelsSettings
+from tfnlp.settings.tasks import LabelsSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, quoted
 from tfnlp.tasks.playground import Playground

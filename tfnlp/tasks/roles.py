@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfnlp.data.labelled.role_sentences import RoleRows, RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
 from tfnlp.data.labelled.tagged_sentences import split_sentence
-from tfnlp.settings.roles import RolesSettings
+from tfnlp.settings.tasks import RolesSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.entities import entities, rates
 from tfnlp.tasks.playground import Field, Playground

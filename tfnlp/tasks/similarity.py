@@ -12,7 +12,7 @@ import tensorflow as tf
 from scipy import stats
 
 from tfnlp.data.labelled.examples import ScoreRows
-from tfnlp.settings.similarity import SimilaritySettings
+from tfnlp.settings.tasks import SimilaritySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.playground import Playground

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfnlp.data.labelled.tag_rows import TagRows
 from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence, split_sentence
-from tfnlp.settings.tag import TagSettings
+from tfnlp.settings.tasks import TagSettings
 from tfnlp.tasks.entities import entity_scores
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, windows_of
