@@ -7,10 +7,14 @@ from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import LanguageModelCorpus, WordCorpus, frequent_words
-from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths, token_batches
+from tfnlp.data.labelled.batches import (
+    PackedTaskBatches,
+    TaskBatches,
+    bucket_lengths,
+    token_batches,
+)
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.forms import RowForm
-from tfnlp.data.labelled.packed_batches import PackedTaskBatches
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import TaskData

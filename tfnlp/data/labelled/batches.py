@@ -17,13 +17,14 @@ all of them (Vaswani et al. 2017, section 5.1).
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.numbered import numbered_batches
+from tfnlp.data.numbered import Batches, generator, numbered_batches, specs_of
+from tfnlp.data.pretraining.packed_rows import PackedRows
 
 _WEIGHTS = ("weights", "soft_weights")  # 0 for repeated examples
 # A batch costs a CPU as much as 50 to 110 tokens do beside its own (BERT, 4 layers of 256): where
@@ -86,7 +87,44 @@ def token_batches(
     return plan
 
 
-class TaskBatches:
+class _ExampleBatches(Batches):
+    """Columns of examples, in memory one after the other, and where each example begins."""
+
+    def __init__(
+        self,
+        tokens: Mapping[str, Sequence[np.ndarray]],
+        fixed: Mapping[str, np.ndarray],
+        longest: int | None,
+        limit: str,
+    ) -> None:
+        first = next(iter(tokens))
+        sizes = np.array([np.shape(array)[-1] for array in tokens[first]])
+        if longest is not None and sizes.max() > longest:
+            raise ValueError(
+                f"tokens[{first!r}][{int(sizes.argmax())}] has {sizes.max()} tokens, more than "
+                f"{limit}; give a longer one or cut it"
+            )
+        self._sizes, self._starts = sizes, np.cumsum(sizes) - sizes
+        self._tokens = {}  # [total] or [C, total]
+        for name, column in tokens.items():
+            array = _numbers(np.concatenate([np.asarray(part) for part in column], axis=-1))
+            if array.shape[-1] != sizes.sum():
+                raise ValueError(
+                    f"tokens[{name!r}] has {array.shape[-1]} tokens, the first column {sizes.sum()}"
+                )
+            self._tokens[name] = array
+        self._fixed = {name: _numbers(column) for name, column in fixed.items()}
+
+    def _token_columns(self, places: np.ndarray, real: np.ndarray) -> dict[str, np.ndarray]:
+        """Return what is at places [B, T], [B, T] or [B, C, T]; zeros where they are not `real`."""
+        places = np.where(real, places, 0)
+        return {
+            name: np.moveaxis(column[..., places] * real.astype(column.dtype), -2, 0)
+            for name, column in self._tokens.items()
+        }
+
+
+class TaskBatches(_ExampleBatches):
     """Batches of a few fixed lengths, shuffled in each epoch with (seed, epoch).
 
     Step n belongs to epoch `n // steps_per_epoch`. With one length the shapes of all batches are
@@ -139,51 +177,34 @@ class TaskBatches:
         mixed: bool = False,
         batch_tokens: int | None = None,
     ) -> None:
-        first = next(iter(tokens))
-        sizes = np.array([np.shape(array)[-1] for array in tokens[first]])
+        longest = None if lengths is None else int(lengths[-1])
+        super().__init__(tokens, fixed, longest, f"the last of lengths={lengths}")
         if batch_tokens is not None and pad_all:
             raise ValueError(
                 f"batch_tokens={batch_tokens} can't be given with pad_all=True, rows of one length"
             )
-        self.batch_size, self.seed = batch_size, seed
-        self.lengths = [int(sizes.max())] if lengths is None else [int(n) for n in lengths]
-        if sizes.max() > self.lengths[-1]:
-            raise ValueError(
-                f"tokens[{first!r}][{int(sizes.argmax())}] has {sizes.max()} tokens, more than the "
-                f"last of lengths={self.lengths}; add a longer one or cut it"
-            )
-        bucket = np.searchsorted(self.lengths, sizes)  # the smallest length that fits
+        self.batch_size, self.seed, self._table = batch_size, seed, table
+        self.pad_all, self.batch_tokens = pad_all, batch_tokens
+        self.lengths = [int(n) for n in lengths or [self._sizes.max()]]
+        bucket = np.searchsorted(self.lengths, self._sizes)  # the smallest length that fits
         self._buckets = [
             (length, np.flatnonzero(bucket == b))
             for b, length in enumerate(self.lengths)
             if (bucket == b).any()
         ]
-        self._sizes, self.batch_tokens = sizes, batch_tokens
         draw = self._draw_mixed if mixed else self._draw
         self.plan = functools.lru_cache(maxsize=2)(draw)
         self.steps_per_epoch = len(self.plan(0))  # of every epoch
-        self.pad_all = pad_all
-        self._starts = np.cumsum(sizes) - sizes
-        # [total] or [C, total]: the examples of a column, one after the other
-        self._tokens = {name: joined(name, column, sizes) for name, column in tokens.items()}
-        self._fixed = {name: numbers(column) for name, column in fixed.items()}
-        self._table = table
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """Return the batch of a step, see the class."""
         epoch, position = divmod(int(step), self.steps_per_epoch)
         return self._gather(*self.plan(epoch)[position])
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`."""
-        return self._as_dataset(self.batch, tf.data.Dataset.range(first_step, tf.int64.max))
 
     def evaluation_batches(self) -> tf.data.Dataset:
         """Return every example once, the same batches at every call, short examples first."""
         plan = self._cut([members for _, members in self._buckets])
-        return self._as_dataset(
-            lambda number: self._gather(*plan[int(number)]), tf.data.Dataset.range(len(plan))
-        )
+        numbers = tf.data.Dataset.range(len(plan))
+        return numbered_batches(numbers, lambda number: self._gather(*plan[number]), self._specs())
 
     def by_tokens(self, full: bool = False) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         """Yield every example once, sorted by length, in batches of about the same size.
@@ -205,7 +226,7 @@ class TaskBatches:
 
     def _draw(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
         """Return the batches of an epoch in their order, as arguments of `_gather`."""
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        rng = generator(self.seed, epoch)
         left, buckets = np.zeros(0, np.int64), []
         for number, (length, members) in enumerate(self._buckets, 1):
             size = self._rows(length)
@@ -218,8 +239,8 @@ class TaskBatches:
 
     def _draw_mixed(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
         """Return what `_draw` does, of examples of all lengths; the longest of a batch first."""
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        order, size, plan = rng.permutation(len(self._sizes)), self.batch_size, []
+        order, size = generator(self.seed, epoch).permutation(len(self._sizes)), self.batch_size
+        plan = []
         for first in range(0, len(order), size):
             drawn = order[first : first + size]
             drawn = drawn[np.argsort(-self._sizes[drawn], kind="stable")]
@@ -244,22 +265,13 @@ class TaskBatches:
             return self.batch_size
         return max(1, self.batch_tokens // (length * self.batch_size)) * self.batch_size
 
-    def _as_dataset(
-        self, function: Callable[[int], dict[str, np.ndarray]], numbers: tf.data.Dataset
-    ) -> tf.data.Dataset:
-        specs = self._specs(self.lengths[0] if len(self.lengths) == 1 else None)
-        return numbered_batches(numbers, function, specs)
-
     def _gather(self, length: int, rows: np.ndarray, real: int) -> dict[str, np.ndarray]:
         length = self.lengths[-1] if self.pad_all else length
         counts = np.arange(len(rows)) < real  # [B]
         time = np.arange(length)
-        mask = time < self._sizes[rows, np.newaxis]  # [B, T]
-        places = np.where(mask, self._starts[rows, np.newaxis] + time, 0)  # [B, T]
+        real_places = time < self._sizes[rows, np.newaxis]  # [B, T]
         batch = {name: column[rows] for name, column in self._fixed.items()}
-        for name, column in self._tokens.items():
-            values = column[..., places] * mask.astype(column.dtype)  # [B, T] or [C, B, T]
-            batch[name] = np.moveaxis(values, -2, 0)  # [B, T] or [B, C, T]
+        batch |= self._token_columns(self._starts[rows, np.newaxis] + time, real_places)
         batch.setdefault("weights", counts)
         for name in _WEIGHTS:
             if name in batch:  # [B] or [B, T]
@@ -268,37 +280,111 @@ class TaskBatches:
             batch["lm_layers"] = np.asarray(self._table[batch.pop("rows")], np.float32)
         return batch
 
-    def _specs(self, length: int | None) -> dict[str, tf.TensorSpec]:
-        length = self.lengths[-1] if self.pad_all else length
-        size = self.batch_size if self.batch_tokens is None else None
-        specs = {
-            name: tf.TensorSpec([size, *column.shape[1:]], tf.as_dtype(column.dtype))
-            for name, column in self._fixed.items()
+    def _specs(self) -> dict[str, tf.TensorSpec]:
+        batch = self.batch(0)
+        shapes = {name: list(array.shape) for name, array in batch.items()}
+        if len(self.lengths) > 1 and not self.pad_all:
+            for name in batch.keys() & {*self._tokens, "lm_layers"}:
+                shapes[name][-3 if name == "lm_layers" else -1] = None
+        if self.batch_tokens is not None:
+            for shape in shapes.values():
+                shape[0] = None
+        return {
+            name: tf.TensorSpec(shapes[name], spec.dtype) for name, spec in specs_of(batch).items()
         }
-        for name, column in self._tokens.items():
-            shape = [size, *column.shape[:-1], length]
-            specs[name] = tf.TensorSpec(shape, tf.as_dtype(column.dtype))
-        specs.setdefault("weights", tf.TensorSpec([size], tf.float32))
-        for name in _WEIGHTS:
-            if name in specs:
-                specs[name] = tf.TensorSpec(specs[name].shape, tf.float32)
-        if self._table is not None:
-            shape = [*specs.pop("rows").shape, *self._table.shape[1:]]
-            specs["lm_layers"] = tf.TensorSpec(shape, tf.float32)
-        return specs
 
 
-def joined(name: str, column: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
-    """Return the arrays of all examples as one: [total] or [C, total], int32 or float32."""
-    array = numbers(np.concatenate([np.asarray(part) for part in column], axis=-1))
-    if array.shape[-1] != sizes.sum():
-        raise ValueError(
-            f"tokens[{name!r}] has {array.shape[-1]} tokens, the first column {sizes.sum()}"
-        )
-    return array
+class PackedTaskBatches(_ExampleBatches):
+    """Rows of T tokens with examples side by side, for a model of an encoder with `packed=True`.
+
+    Which examples share a row is drawn with the seed, once: of 1,024 examples the longest first,
+    each into the first row with enough room, see `first_fit`. The order of the rows is drawn with
+    (seed, epoch): batches are a pure function of (data, seed, step). The last batch of an epoch is
+    filled up with empty rows. A batch is a dict with B = batch_size and S, the most examples of any
+    row; integers are int32, other numbers float32:
+
+        each of tokens   [B, T] or [B, C, T]  0 at padding, which is on the right
+        each of fixed    [B, S, ...]  of the examples of a row, then zeros
+        sequence_ids     [B, T]       the example's number in its row from 1 on, 0 for padding
+        first_positions  [B, S]       where examples begin, then zeros
+        weights          [B, S]       1 for examples, then zeros
+                         [B, T]       `tokens["weights"]`, if it is given
+
+    Args:
+        tokens: columns by name; each has for each example an array `[n]` or `[C, n]`, the first
+            column `[n]`; n, from 1 to T, is the same in all columns of an example.
+        fixed: columns by name, `[N, ...]`, such as labels.
+        batch_size: B, over all devices.
+        length: T.
+        seed: int in [0, 2^31).
+        examples_per_batch: B is then the multiple of `batch_size` whose rows hold about so many
+            examples, or `batch_size` where that holds more.
+
+    Raises:
+        ValueError: an example with more than T tokens, a column with another number of tokens.
+    """
+
+    def __init__(
+        self,
+        tokens: Mapping[str, Sequence[np.ndarray]],
+        fixed: Mapping[str, np.ndarray],
+        *,
+        batch_size: int,
+        length: int,
+        seed: int = 0,
+        examples_per_batch: int | None = None,
+    ) -> None:
+        super().__init__(tokens, fixed, length, f"length={length}")
+        self.length, self.seed = length, seed
+        # Neighbours share rows: those of a file that is sorted by label would be of one class.
+        self._shuffled = generator(seed, 2**32).permutation(len(self._sizes))
+        self._rows = PackedRows(self._sizes[self._shuffled], length)
+        if examples_per_batch is not None:
+            rows = examples_per_batch * self._rows.count / len(self._sizes)
+            batch_size *= max(1, round(rows / batch_size))
+        self.batch_size = batch_size
+        self.steps_per_epoch = -(-self._rows.count // self.batch_size)
+        self._order = functools.lru_cache(maxsize=2)(self._draw)
+
+    @property
+    def rows_per_epoch(self) -> int:
+        """Rows of an epoch."""
+        return self._rows.count
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        epoch, position = divmod(int(step), self.steps_per_epoch)
+        first = position * self.batch_size
+        rows = self._order(epoch)[first : first + self.batch_size]
+        empty = np.full(self.batch_size - len(rows), self._rows.count)
+        return self._gather(np.concatenate([rows, empty]))
+
+    def _draw(self, epoch: int) -> np.ndarray:
+        return generator(self.seed, epoch).permutation(self._rows.count)
+
+    def _gather(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        sequence, within, sequence_ids = self._rows.places(rows)  # [B, T] each
+        real = sequence_ids > 0
+        example = self._shuffled[sequence]
+        batch = self._token_columns(self._starts[example] + within, real)
+        batch["sequence_ids"] = sequence_ids.astype(np.int32)
+        begins = real & (within == 0)
+        row, place = np.nonzero(begins)
+        slot = sequence_ids[row, place] - 1
+        batch["first_positions"] = self._in_slots(row, slot, place.astype(np.int32))
+        for name, column in self._fixed.items():
+            batch[name] = self._in_slots(row, slot, column[example[row, place]])
+        if "weights" not in batch:
+            batch["weights"] = self._in_slots(row, slot, np.ones(len(row), np.float32))
+        return batch
+
+    def _in_slots(self, row: np.ndarray, slot: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return `[B, S, ...]` with the values `[n, ...]` of the examples, elsewhere zeros."""
+        found = np.zeros((self.batch_size, self._rows.most, *values.shape[1:]), values.dtype)
+        found[row, slot] = values
+        return found
 
 
-def numbers(column: Any) -> np.ndarray:
+def _numbers(column: Any) -> np.ndarray:
     """Return a column as int32 or float32."""
     column = np.asarray(column)
     return column.astype(np.float32 if column.dtype.kind == "f" else np.int32)

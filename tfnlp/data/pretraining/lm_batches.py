@@ -17,12 +17,12 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import CHUNK, scratch
 from tfnlp.data.corpus.word_corpus import LanguageModelCorpus
-from tfnlp.data.numbered import EpochRows, numbered_batches, specs_of
+from tfnlp.data.numbered import Batches, EpochRows, generator
 
 RESETS = ("never", "document", "sentence")
 
 
-class LanguageModelWindows:
+class LanguageModelWindows(Batches):
     """Batches of consecutive windows, a pure function of (corpus, seed, step).
 
     The stream of all sentences is a ring of N = `corpus.num_tokens` places. An epoch starts at a
@@ -50,6 +50,8 @@ class LanguageModelWindows:
     Raises:
         ValueError: an unknown `reset`, or a corpus with fewer than B T targets.
     """
+
+    _parallel = tf.data.AUTOTUNE
 
     def __init__(
         self,
@@ -82,19 +84,13 @@ class LanguageModelWindows:
         return self.num_tokens // self.batch_size // self.window
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """Return the batch of a step, see the class."""
         epoch, number = divmod(int(step), self.steps_per_epoch)
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        rng = generator(self.seed, epoch)
         offset = rng.integers(self.num_tokens) + number * self.window
         row = self.num_tokens // self.batch_size * np.arange(self.batch_size)[:, np.newaxis]
         places = offset + row + np.arange(self.window + 1)  # [B, T + 1]
         batch = self._gather(places % self.num_tokens, first=number == 0)
         return {**batch, "weights": np.ones([self.batch_size, self.window], np.float32)}
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset of static shapes; element n is `batch(first_step + n)`."""
-        steps = tf.data.Dataset.range(first_step, tf.int64.max)
-        return numbered_batches(steps, self.batch, specs_of(self.batch(0)), tf.data.AUTOTUNE)
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
         """Return the windows of the stream from its start, with every target once, then padding.
@@ -108,10 +104,7 @@ class LanguageModelWindows:
         Returns:
             A finite dataset of known cardinality, the same at every call; shapes are static.
         """
-        total = -(-self._evaluation_row // self.window)
-        numbers = tf.data.Dataset.range(total if count is None else min(count, total))
-        make = self._evaluation_batch
-        return numbered_batches(numbers, make, specs_of(make(0)), tf.data.AUTOTUNE)
+        return self._evaluated(-(-self._evaluation_row // self.window), count)
 
     @property
     def _evaluation_row(self) -> int:
@@ -119,7 +112,6 @@ class LanguageModelWindows:
         return -(-self.num_tokens // self.batch_size)
 
     def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
-        """Return batch `number` of the evaluation."""
         within = number * self.window + np.arange(self.window + 1)  # [T + 1]
         rows = np.arange(self.batch_size)[:, np.newaxis]
         places = rows * self._evaluation_row + within  # [B, T + 1]
@@ -197,14 +189,14 @@ class Ngrams(EpochRows):
             batch = self._gather(np.minimum(rows, self.num_tokens - 1))
             return {**batch, "weights": (rows < self.num_tokens).astype(np.float32)}
 
-        return self._evaluated(self.num_tokens, gather, count)
+        return self._spread(self.num_tokens, gather, count)
 
     def _draw(self, epoch: int) -> np.ndarray:
         """Draw the order of an epoch, int64 [N]."""
         order = scratch(self.num_tokens, np.int64)
         for first in range(0, len(order), CHUNK):
             order[first : first + CHUNK] = np.arange(first, min(first + CHUNK, len(order)))
-        np.random.Generator(np.random.Philox(key=[self.seed, epoch])).shuffle(order)
+        generator(self.seed, epoch).shuffle(order)
         return order
 
     def _gather(self, rows: np.ndarray) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.numbered import EpochRows, check_seed
+from tfnlp.data.numbered import EpochRows, check_seed, generator
 from tfnlp.data.pretraining.packed_rows import PackedRows, Sequences, cut_documents
 
 _BLOCK = 1 << 24  # tokens that are searched at once
@@ -69,7 +69,7 @@ def count_windows(length: int, window: int) -> int:
 def window_shift(length: int, window: int, seed: int, epoch: int) -> int:
     """Return the start of the first window of an epoch in a stream of `length` tokens."""
     spare = length - 1 - count_windows(length, window) * window
-    rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
+    rng = generator(seed, epoch)
     return int(rng.integers(0, min(window - 1, spare) + 1))
 
 
@@ -117,7 +117,7 @@ class StreamRows(EpochRows):
         stride = self.window if stride is None else stride
         if not 1 <= stride <= self.window:
             raise ValueError(f"stride must lie in [1, {self.window}], the window; got {stride}")
-        return self._evaluated(*self._evaluation(stride), count)
+        return self._spread(*self._evaluation(stride), count)
 
     def _shuffled(self, epoch: int) -> np.ndarray:
         """Return the numbers of the rows in the order of an epoch."""

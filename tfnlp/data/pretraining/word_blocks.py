@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import GrowingArray, chunks, scratch
 from tfnlp.data.corpus.word_corpus import WordCorpus
-from tfnlp.data.numbered import StackedBatches
+from tfnlp.data.numbered import StackedBatches, generator
 
 _SENTENCES = 1 << 16  # that are handled at once
 _EVALUATION = 2**63 - 1  # the epoch whose random numbers the evaluation uses
@@ -116,37 +116,37 @@ class WordBlocks(StackedBatches):
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _epoch_batches(self, epoch: int, number: int, count: int) -> dict[str, np.ndarray]:
-        ids, left, right, offset = self._plan(epoch)
+        ids, _, _, offset = self._plan(epoch)
         rows = len(ids) // self.batch_size * np.arange(self.batch_size)[:, np.newaxis]
         steps = (number + np.arange(count))[:, np.newaxis, np.newaxis] * self.block
         within = np.arange(-self.window, self.block + self.window)
-        places = (offset + steps + rows + within) % len(ids)  # [count, B, L + 2W]
+        batch = self._gather(epoch, offset + steps + rows + within)
+        return {**batch, "negative_ids": self._negatives(epoch, number, count)}
+
+    def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
+        first = number * self.batch_size * self.block
+        rows = np.arange(self.batch_size)[:, np.newaxis] * self.block
+        places = first + rows + np.arange(-self.window, self.block + self.window)  # [B, L + 2W]
+        batch = self._gather(_EVALUATION, places)
+        real = places[:, self.window : self.window + self.block] < len(self._plan(_EVALUATION)[0])
+        for side in ("left", "right"):
+            batch[side] *= real
+        return {**batch, "negative_ids": self._negatives(_EVALUATION, number, 1)[0]}
+
+    def _gather(self, epoch: int, places: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the words at places of the ring [..., L + 2W], and the windows of the centres."""
+        ids, left, right, _ = self._plan(epoch)
+        places = places % len(ids)
         centres = places[..., self.window : self.window + self.block]
         return {
             "input_word_ids": ids[places],
             "left": left[centres].astype(np.int32),
             "right": right[centres].astype(np.int32),
-            "negative_ids": self._negatives(epoch, number, count),
-        }
-
-    def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
-        ids, left, right, _ = self._plan(_EVALUATION)
-        first = number * self.batch_size * self.block
-        rows = np.arange(self.batch_size)[:, np.newaxis] * self.block
-        places = first + rows + np.arange(-self.window, self.block + self.window)  # [B, L + 2W]
-        centres = places[:, self.window : self.window + self.block]
-        real = centres < len(ids)
-        centres = np.minimum(centres, len(ids) - 1)
-        return {
-            "input_word_ids": ids[places % len(ids)],
-            "left": np.where(real, left[centres], 0).astype(np.int32),
-            "right": np.where(real, right[centres], 0).astype(np.int32),
-            "negative_ids": self._negatives(_EVALUATION, number, 1)[0],
         }
 
     def _draw(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Draw the kept words of an epoch, their windows to the left and right, and the start."""
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        rng = generator(self.seed, epoch)
         words, lengths = GrowingArray(np.int32), GrowingArray(np.int64)
         for first in range(0, self.corpus.num_sentences, _SENTENCES):
             starts = self.corpus.sentence_starts[first : first + _SENTENCES + 1]

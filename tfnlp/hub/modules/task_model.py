@@ -8,8 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-from tfnlp.data.labelled.packed_batches import PackedTaskBatches
+from tfnlp.data.labelled.batches import PackedTaskBatches, TaskBatches, bucket_lengths
 from tfnlp.hub.modules.frozen_features import (
     ElmoFeatures,
     EncoderFeatures,
