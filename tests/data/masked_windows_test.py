@@ -10,11 +10,6 @@ from tfnlp.data.pretraining import masked_windows
 CLS, SEP, PAD = 2, 3, 0
 
 
-def make_windows(document_sizes=(40,) * 30, longest=40, **arguments):
-    corpus, tokenizer = make_corpus(document_sizes, longest=longest)
-    return MaskedWindows(corpus, tokenizer, **{"batch_size": 8, "seq_length": 64, **arguments})
-
-
 def filled_one_by_one(corpus, space):
     """The windows as FULL-SENTENCES of Liu et al. 2019, section 4.2, says."""
     windows, row = [], []
@@ -32,37 +27,31 @@ def filled_one_by_one(corpus, space):
     return [*windows, row]
 
 
-@pytest.mark.parametrize("block", [1 << 16, 7, 1])
 @pytest.mark.parametrize(
-    ("sizes", "longest"), [((40,) * 10, 40), ((1,) * 50, 30), ((3, 1, 20), 200), ((1,), 5)]
+    ("sizes", "longest", "block"),
+    [((40,) * 10, 40, 1 << 16), ((1,) * 50, 30, 7), ((3, 1, 20), 200, 1), ((1,), 5, 7)],
 )
-def test_windows_are_filled_sentence_by_sentence(sizes, longest, block, monkeypatch):
+def test_windows_are_filled_sentence_by_sentence_and_masked(sizes, longest, block, monkeypatch):
     monkeypatch.setattr(masked_windows, "_BLOCK", block)
-    windows = make_windows(sizes, longest)
-    wanted = filled_one_by_one(windows.corpus, 62)
-    assert [windows.window(n).tolist() for n in range(windows.num_examples)] == wanted
-
-
-def test_batches_are_the_windows_packed_and_masked():
-    windows = make_windows(max_predictions=10)
+    corpus, tokenizer = make_corpus(sizes, longest=longest)
+    windows = MaskedWindows(corpus, tokenizer, batch_size=1, seq_length=64, max_predictions=10)
+    wanted = filled_one_by_one(corpus, 62)
     steps = windows.steps_per_epoch
-    left = sorted(windows.window(n).tolist() for n in range(windows.num_examples))
-    masks = set()
+    assert steps == len(wanted)
+    found, masks = [], set()
     for step in range(2 * steps):
         batch = as_numpy(windows.batch(step))
         assert set(batch) == {
             "input_word_ids", "input_mask", "input_type_ids", "masked_lm_positions",
             "masked_lm_ids", "masked_lm_weights",
         }  # fmt: skip
-        assert {v.shape for v in batch.values()} == {(8, 64), (8, 10)}
+        assert {v.shape for v in batch.values()} == {(1, 64), (1, 10)}
         used = batch["masked_lm_weights"] > 0
-        assert used.any(axis=1).all() and not np.isin(batch["masked_lm_ids"][used], [0, 2, 3]).any()
+        assert used.any() and not np.isin(batch["masked_lm_ids"][used], [0, 2, 3]).any()
         assert not batch["input_type_ids"].any()
         masks.add(batch["masked_lm_positions"].tobytes())
-        for ids, real in zip(unmasked(batch), batch["input_mask"], strict=True):
-            size = real.sum()
-            assert ids[0] == CLS and ids[size - 1] == SEP and (ids[size:] == PAD).all()
-            if step < steps:  # each window once in an epoch
-                left.remove(ids[1 : size - 1].tolist())
-    assert len(left) == windows.num_examples % 8
-    assert len(masks) == 2 * steps
+        (ids,), size = unmasked(batch), batch["input_mask"].sum()
+        assert ids[0] == CLS and ids[size - 1] == SEP and (ids[size:] == PAD).all()
+        found.append(ids[1 : size - 1].tolist())
+    assert sorted(found[:steps]) == sorted(found[steps:]) == sorted(wanted)
+    assert len(masks) > steps  # they are drawn anew in each epoch

@@ -5,9 +5,14 @@ import pytest
 
 from tests.data.synthetic import WordTokenizer, make_corpus, make_pairs, places
 from tfnlp.data import SentencePairs
-from tfnlp.data.pretraining.pair_sampling import draw_pairs, truncate
+from tfnlp.data.pretraining.pair_sampling import Pairs, drawn_blocks, truncate
 
 WALK = {"seq_length": 64, "short_seq_prob": 0.1, "seed": 0, "epoch": 0}
+
+
+def draw_pairs(starts, documents, first=0, **settings):
+    blocks = drawn_blocks(starts, documents, first, **{**WALK, **settings})
+    return Pairs(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
 @pytest.mark.parametrize("longest", [5, 40, 150])
@@ -56,11 +61,11 @@ def test_plans_are_shuffled():
 def test_a_part_of_the_corpus_walked_alone_gives_its_pairs():
     corpus = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10).corpus
     starts, documents = corpus.sentence_starts, corpus.document_starts
-    whole = draw_pairs(starts, documents, 0, **WALK)
+    whole = draw_pairs(starts, documents)
     assert (np.diff(whole.place) > 0).all() and len(set(whole.key.tolist())) == len(whole.key)
     for first, last in ((0, 5), (5, 6), (6, 24), (23, 24)):
         begin, end = documents[first], documents[last]
-        part = draw_pairs(starts[begin : end + 1] - starts[begin], documents, first, **WALK)
+        part = draw_pairs(starts[begin : end + 1] - starts[begin], documents, first)
         chosen = (whole.place >= begin) & (whole.place < end)
         for name, values in part._asdict().items():
             np.testing.assert_array_equal(values, getattr(whole, name)[chosen], err_msg=name)
@@ -73,8 +78,7 @@ def test_the_walk_equals_the_loop_of_the_paper(sizes, longest):
         corpus = make_pairs(sizes, longest=longest).corpus
     starts, documents = corpus.sentence_starts.tolist(), corpus.document_starts.tolist()
     for epoch in range(20):
-        settings = {**WALK, "epoch": epoch}
-        got = draw_pairs(corpus.sentence_starts, corpus.document_starts, 0, **settings)
+        got = draw_pairs(corpus.sentence_starts, corpus.document_starts, epoch=epoch)
         stream = np.random.Philox(key=[WALK["seed"], epoch])
         words = stream.random_raw([corpus.num_sentences, 8])
         rows = []
@@ -166,10 +170,9 @@ def test_another_tokenizer_is_noticed():
 def test_swapped_pairs_are_those_that_follow_in_the_other_order():
     sizes = [40, 1, 2, 30] * 10
     swapped, following = (make_pairs(sizes, second=s) for s in ("swapped", "following"))
-    walk = {**WALK, "seq_length": 64}
     corpus = swapped.corpus
     one, other = (
-        draw_pairs(corpus.sentence_starts, corpus.document_starts, 0, **walk, second=s)
+        draw_pairs(corpus.sentence_starts, corpus.document_starts, second=s)
         for s in ("swapped", "following")
     )
     assert not one.is_random.any() and not other.label.any()

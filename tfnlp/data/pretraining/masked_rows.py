@@ -24,40 +24,36 @@ class RowPacker:
     has one sequence, or several if `packed`; padding is on the right.
 
     Args:
+        rows: the batches, whose `segments`, `label` and `packed` say what a row is.
         tokenizer, batch_size, seq_length, max_predictions, seed, mask_rate, whole_word: see
             `SentencePairs`.
-        segments: S, 1 or 2.
-        label: the batch's name of the labels, which ends in `_labels`; None: there are none.
-        packed: whether rows have several sequences.
     """
 
     def __init__(
         self,
+        rows: "MaskedEpochs",
         tokenizer: Any,
         *,
         batch_size: int,
         seq_length: int,
-        max_predictions: int,
         seed: int,
-        mask_rate: float,
-        whole_word: bool,
-        segments: int = 1,
-        label: str | None = None,
-        packed: bool = False,
+        max_predictions: int = 20,
+        mask_rate: float = 0.15,
+        whole_word: bool = False,
     ) -> None:
         check_rows(seq_length, seed)
         if not 1 <= max_predictions <= seq_length:
             raise ValueError(
                 f"max_predictions must lie in [1, seq_length={seq_length}]; got {max_predictions}"
             )
-        if segments == 2 and getattr(tokenizer, "separators", 1) != 1:
+        if rows.segments == 2 and getattr(tokenizer, "separators", 1) != 1:
             raise ValueError(
                 "tokenizer puts several tokens between two segments; use windows of sentences "
                 "(MaskedWindows)"
             )
         self._tokenizer, self._seed = tokenizer, seed
-        self._size, self._length, self._segments = batch_size, seq_length, segments
-        self._label, self._packed = label, packed
+        self._size, self._length, self._segments = batch_size, seq_length, rows.segments
+        self._label, self._packed = rows.label, rows.packed
         self._masking = {
             "mask_id": tokenizer.mask_id,
             "vocab_size": tokenizer.vocab_size,
@@ -140,13 +136,7 @@ class RowPacker:
     def _labelled(
         self, column: tf.Tensor, counts: tf.Tensor, labels: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Return the labels of the sequences, and if there are several in a row, where these are.
-
-        Args:
-            column: int64 [M], the place of each [CLS] in its row.
-            counts: int64 [B], sequences of each row.
-            labels: int32 [M].
-        """
+        """Return the labels of sequences, and if there are several in a row, where these are."""
         if not self._packed:
             return {self._label: tf.ensure_shape(labels, [self._size])}
         slots = self._length // (1 + 2 * self._segments)  # a segment has one token or more
@@ -196,12 +186,16 @@ class MaskedEpochs:
     """Base of batches of masked rows in epochs of `num_examples` rows.
 
     Attributes:
-        segments: of a sequence, 1 or 2.
-        label: the batch's name of the labels, or None.
+        segments: S, of a sequence, 1 or 2.
+        label: the batch's name of the labels, which ends in `_labels`; None: there are none.
+        packed: whether rows have several sequences.
+        random_share: share of the pairs of epoch 0 with a random second segment.
     """
 
     segments = 1
     label: str | None = None
+    packed = False
+    random_share = 0.0
 
     @property
     def steps_per_epoch(self) -> int:
@@ -218,14 +212,10 @@ class MaskedRows(MaskedEpochs):
 
     Step n belongs to epoch `n // steps_per_epoch`. No batch depends on the batches before it. All
     epochs have as many rows as the first one: if more are drawn, the rest is left out; if fewer are
-    drawn, the first ones are repeated. A subclass adds `_draw(epoch)`, the `Epoch`, and says how
-    many segments a sequence has, whether a row has several sequences, and the name of their labels.
+    drawn, the first ones are repeated. A subclass adds `_draw(epoch)`, the `Epoch`.
 
     Arguments and errors are those of `SentencePairs`, but for `short_seq_prob` and `second`.
     """
-
-    packed = False
-    random_share = 0.0  # of second segments
 
     def __init__(
         self,
@@ -234,23 +224,11 @@ class MaskedRows(MaskedEpochs):
         *,
         batch_size: int,
         seq_length: int = 128,
-        max_predictions: int = 20,
         seed: int = 0,
-        mask_rate: float = 0.15,
-        whole_word: bool = False,
+        **masking: Any,
     ) -> None:
-        pack = RowPacker(
-            tokenizer,
-            batch_size=batch_size,
-            seq_length=seq_length,
-            max_predictions=max_predictions,
-            seed=seed,
-            mask_rate=mask_rate,
-            whole_word=whole_word,
-            segments=self.segments,
-            label=self.label,
-            packed=self.packed,
-        )
+        sizes = {"batch_size": batch_size, "seq_length": seq_length}
+        pack = RowPacker(self, tokenizer, seed=seed, **sizes, **masking)
         largest = max(int(part.max()) for part in chunks(corpus.tokens))
         if largest >= tokenizer.vocab_size:
             raise ValueError(

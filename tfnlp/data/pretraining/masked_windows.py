@@ -95,10 +95,6 @@ class MaskedWindows(MaskedRows):
         """Where documents begin, int64 [D], tokens."""
         return np.asarray(self.corpus.sentence_starts)[self.corpus.document_starts[:-1]]
 
-    def window(self, number: int) -> np.ndarray:
-        """Return the tokens of a window with its separators, without [CLS] and the last [SEP]."""
-        return self._tokens(self._windows[number : number + 1])[0]
-
     def _draw(self, epoch: int) -> Epoch:
         return Epoch(self._shuffled(len(self._windows), epoch), self._windows)
 

@@ -18,7 +18,7 @@ each document is needed.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,12 +62,6 @@ class Pairs(NamedTuple):
     space: np.ndarray
 
 
-def draw_pairs(starts: np.ndarray, documents: np.ndarray, first: int, **settings: Any) -> Pairs:
-    """Return the blocks of `drawn_blocks`, which takes the same arguments, as one."""
-    blocks = drawn_blocks(starts, documents, first, **settings)
-    return Pairs(*map(np.concatenate, zip(*blocks, strict=True)))
-
-
 def drawn_blocks(
     starts: np.ndarray,
     documents: np.ndarray,
@@ -81,6 +75,9 @@ def drawn_blocks(
 ) -> Iterator[Pairs]:
     """Draw the pairs of some consecutive documents of a corpus, in their order and in blocks.
 
+    The pair that would begin at each sentence is computed for all sentences of a block; a loop then
+    follows the pairs from one to the next.
+
     Args:
         starts: int64 [n + 1], the starts of the sentences of these documents among their tokens.
         documents: int64 [D + 1], the starts of the corpus's documents among its sentences.
@@ -90,73 +87,52 @@ def drawn_blocks(
     """
     begin = at = int(documents[first])  # the number of the first sentence
     end = begin + len(starts) - 1
-    settings = seq_length, short_seq_prob, seed, epoch, second
+    longest = seq_length - 3  # [CLS], [SEP], [SEP]
+    draws = second == "random"
     for start in range(begin, end, _BLOCK):
         last = min(start + _BLOCK, end)
-        pairs, at = _draw_block(starts, begin, documents, start, last, at, *settings)
-        yield pairs
+        random = np.random.Philox(key=[seed, epoch], counter=_WORDS // 4 * start)
+        words = random.random_raw(_WORDS * (last - start)).reshape(-1, _WORDS)  # [n, 8]
+        short, shorter, split, label = (_uniform(words[:, i]) for i in range(4))
+        drawn = 2 + (shorter * (longest - 1)).astype(int)
+        target = np.where(short < short_seq_prob, drawn, longest)
+
+        sentence, wanted = np.arange(start, last), (label < 0.5) & draws
+        document = np.searchsorted(documents, sentence, "right") - 1
+        i, j, is_random = _chunks(starts, begin, documents, document, sentence, target, wanted)
+        a_end = i + 1 + (split * (j - i - 1)).astype(int)  # A is the sentences i to a_end - 1
+        single = j - i == 1
+        is_random |= single & draws
+        if len(documents) == 2:
+            is_random &= documents[-1] - (a_end - i) - 1 >= 1
+        # With a random B, the next pair begins at the rest of the chunk.
+        v, at = _visited(np.where(is_random, a_end, j), start, last, at)
+        if not draws:
+            v = v[~single[v]]
+        i, j, a_end, is_random, target = i[v], j[v], a_end[v], is_random[v], target[v]
+        where, offset = (_uniform(words[v, n]) for n in (4, 5))
+        elsewhere = _random_partners(documents, document[v], i, a_end, where, offset)
+        b, b_end = (np.where(is_random, x, y) for x, y in zip(elsewhere, (a_end, j), strict=True))
+        swapped = (label[v] < 0.5) & (second == "swapped")
+        segments = np.where(swapped, [b, b_end, i, a_end], [i, a_end, b, b_end])  # [4, N]
+        yield Pairs(
+            place=start + v,
+            key=words[v, 6],
+            coins=words[v, 7],
+            a=segments[0],
+            a_end=segments[1],
+            b=segments[2],
+            b_end=segments[3],
+            is_random=is_random,
+            label=is_random | swapped,
+            target=target,
+            space=np.maximum(1, target - (starts[a_end - begin] - starts[i - begin])),
+        )
 
 
-def _draw_block(
-    starts: np.ndarray,
-    begin: int,
-    documents: np.ndarray,
-    first: int,
-    last: int,
-    at: int,
-    seq_length: int,
-    short_seq_prob: float,
-    seed: int,
-    epoch: int,
-    second: str,
-) -> tuple[Pairs, int]:
-    """Draw the pairs from the sentence `at` on that begin at the sentences first to last - 1.
-
-    The pair that would begin at each sentence is computed for all sentences; a loop then follows
-    the pairs from one to the next. `begin` is the number of the sentence of `starts[0]`.
-
-    Returns:
-        the pairs, and the sentence at which the next pair begins, `last` or a later one.
-    """
-    random = np.random.Philox(key=[seed, epoch], counter=_WORDS // 4 * first)
-    words = random.random_raw(_WORDS * (last - first)).reshape(-1, _WORDS)  # [n, 8]
-    short, shorter, split, label = ((words[:, i] >> 11) * 2.0**-53 for i in range(4))
-    longest = seq_length - 3  # [CLS], [SEP], [SEP]
-    target = np.where(short < short_seq_prob, 2 + (shorter * (longest - 1)).astype(int), longest)
-
-    draws = second == "random"
-    sentence, wanted = np.arange(first, last), (label < 0.5) & draws
-    document = np.searchsorted(documents, sentence, "right") - 1
-    i, j, is_random = _chunks(starts, begin, documents, document, sentence, target, wanted)
-    a_end = i + 1 + (split * (j - i - 1)).astype(int)  # A is the sentences i to a_end - 1
-    single = j - i == 1
-    is_random |= single & draws
-    if len(documents) == 2:
-        is_random &= documents[-1] - (a_end - i) - 1 >= 1
-    # With a random B, the next pair begins at the rest of the chunk.
-    v, at = _visited(np.where(is_random, a_end, j), first, last, at)
-    if not draws:
-        v = v[~single[v]]
-    i, j, a_end, is_random, target = i[v], j[v], a_end[v], is_random[v], target[v]
-    where, offset = ((words[v, n] >> 11) * 2.0**-53 for n in (4, 5))
-    elsewhere = _random_partners(documents, document[v], i, a_end, where, offset)
-    b, b_end = (np.where(is_random, x, y) for x, y in zip(elsewhere, (a_end, j), strict=True))
-    swapped = (label[v] < 0.5) & (second == "swapped")
-    segments = np.where(swapped, [b, b_end, i, a_end], [i, a_end, b, b_end])  # [4, N]
-    pairs = Pairs(
-        place=first + v,
-        key=words[v, 6],
-        coins=words[v, 7],
-        a=segments[0],
-        a_end=segments[1],
-        b=segments[2],
-        b_end=segments[3],
-        is_random=is_random,
-        label=is_random | swapped,
-        target=target,
-        space=np.maximum(1, target - (starts[a_end - begin] - starts[i - begin])),
-    )
-    return pairs, at
+def _uniform(words: np.ndarray) -> np.ndarray:
+    """Return random words as numbers in [0, 1)."""
+    return (words >> 11) * 2.0**-53
 
 
 def _chunks(
@@ -168,17 +144,10 @@ def _chunks(
     target: np.ndarray,
     wanted: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sentences that fill a pair, up to its target length or the document's end.
+    """Return the first sentence of each pair, the one after its last, and whether B is random.
 
-    Args:
-        starts, begin, documents: as of `_draw_block`.
-        document, sentence: int64 [n], where each pair begins: consecutive sentences.
-        target: int64 [n], tokens.
-        wanted: bool [n], whether a random B is to be drawn.
-
-    Returns:
-        the first sentence, the one after the last, and whether B is random. One sentence alone is
-        joined with its neighbour, unless B is random.
+    They fill `target`, or end with the document. One sentence alone is joined with its neighbour,
+    unless B is random.
     """
     here, end = documents[document], documents[document + 1]
     at = sentence - begin
@@ -190,10 +159,7 @@ def _chunks(
 
 
 def _visited(follow: np.ndarray, first: int, last: int, at: int) -> tuple[np.ndarray, int]:
-    """Return the places of a block where pairs begin, and the sentence that the next one begins at.
-
-    `follow` [n] is, for each sentence of the block, that at which the pair after its pair begins.
-    """
+    """Return where in a block pairs begin, and the sentence that the next one begins at."""
     visited, follow = [], follow.tolist()  # a loop over Python's numbers is the faster one
     while at < last:
         visited.append(at - first)
@@ -209,12 +175,10 @@ def _random_partners(
     where: np.ndarray,
     offset: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return random sentences that do not follow the sentences start to end - 1 of `number`.
+    """Return sentences of other documents than `number`, and the ends of these documents.
 
-    Returns:
-        (a sentence of another document, the end of that document). In a corpus of one document, the
-        sentence is in the half of it that is farthest from the given sentences, and neither among
-        them nor right after them if the document is long enough.
+    In a corpus of one document, a sentence is in the half of it that is farthest from the sentences
+    start to end - 1, and neither among them nor right after them if the document is long enough.
     """
     if len(documents) > 2:
         other = (where * (len(documents) - 2)).astype(int)
@@ -261,11 +225,10 @@ def truncate(
 
 
 def _heads(coins: np.ndarray, stream: int, count: np.ndarray) -> np.ndarray:
-    """Return the number of heads in `count` tosses [N].
+    """Return the number of heads in `count` tosses [N], bits of SplitMix64 seeded with `coins`.
 
-    The tosses are bits of SplitMix64, seeded with `coins` [N]. Two streams, 0 and 1, take its
-    numbers in turn (Steele et al. 2014, "Fast splittable pseudorandom number generators", with the
-    constants of its reference code).
+    Two streams, 0 and 1, take its numbers in turn (Steele et al. 2014, "Fast splittable
+    pseudorandom number generators", with the constants of its reference code).
     """
     heads = np.zeros(len(count), np.int64)
     rows, number = np.flatnonzero(count > 0), stream + 1

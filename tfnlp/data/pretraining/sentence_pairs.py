@@ -85,7 +85,6 @@ class SentencePairs(MaskedRows):
 
     @property
     def random_share(self) -> float:
-        """Share of the pairs of epoch 0 with a random second segment."""
         if self.second != "random":
             return 0.0
         pairs = self._epoch(0).sequences
@@ -106,7 +105,6 @@ class SentencePairs(MaskedRows):
         return pairs[np.resize(order, self.num_examples)] if rows is None else pairs
 
     def _draw(self, epoch: int) -> Epoch:
-        """Return the pairs of an epoch, rows as in `plan`, and their order."""
         starts = self.corpus.sentence_starts
         plan, keys = GrowingArray(np.int64), GrowingArray(np.uint64)
         for pairs in drawn_blocks(

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.pair_sampling import draw_pairs, partner_end, truncate
+from tfnlp.data.pretraining.pair_sampling import Pairs, drawn_blocks, partner_end, truncate
 from tfnlp.data.pretraining.sentence_pairs import check_corpus
 from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.recipes import (
@@ -49,7 +49,7 @@ class PairExamples(Maker):
         begin = table.documents[first]
         first_sentences = table.documents[table.first_document]  # [K + 1]
         for epoch in np.unique(wanted // self.shards).tolist():
-            pairs = draw_pairs(
+            blocks = drawn_blocks(
                 starts,
                 table.documents,
                 first,
@@ -59,9 +59,10 @@ class PairExamples(Maker):
                 epoch=epoch,
                 second=self.second,
             )
+            pairs = Pairs(*map(np.concatenate, zip(*blocks, strict=True)))
             shard = epoch * self.shards + shard_of(pairs.key, self.shards)
             chosen = np.isin(shard, wanted)
-            pairs, shard = type(pairs)(*(values[chosen] for values in pairs)), shard[chosen]
+            pairs, shard = Pairs(*(values[chosen] for values in pairs)), shard[chosen]
             names = ("key", "place", "coins", "label", "target")
             rows = {name: getattr(pairs, name) for name in names}
             halves += self._half(_A, corpus, begin, shard, pairs.a, pairs.a_end, rows)

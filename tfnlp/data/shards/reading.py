@@ -194,26 +194,15 @@ class MaskedShards(MaskedEpochs, BatchShards):
         tokenizer: Any,
         *,
         batch_size: int,
-        max_predictions: int = 20,
         seed: int | None = None,
-        mask_rate: float = 0.15,
-        whole_word: bool = False,
+        **masking: Any,
     ) -> None:
         super().__init__(directory)
         self.batch_size, self.tokenizer = batch_size, tokenizer
         self.seq_length = self.settings["seq_length"]
         self.seed = self.settings["seed"] if seed is None else seed
-        self._pack = RowPacker(
-            tokenizer,
-            batch_size=batch_size,
-            seq_length=self.seq_length,
-            max_predictions=max_predictions,
-            seed=self.seed,
-            mask_rate=mask_rate,
-            whole_word=whole_word,
-            segments=self.segments,
-            label=self.label,
-        )
+        sizes = {"batch_size": batch_size, "seq_length": self.seq_length}
+        self._pack = RowPacker(self, tokenizer, seed=self.seed, **sizes, **masking)
 
     @property
     def rows_per_epoch(self) -> int:
@@ -222,7 +211,6 @@ class MaskedShards(MaskedEpochs, BatchShards):
 
     @property
     def random_share(self) -> float:
-        """Share of the examples of epoch 0 with a random second segment."""
         shards = self._shards[: self._paths.shape[1]]
         return sum(shard.get("random", 0) for shard in shards) / self.num_examples
 
@@ -240,7 +228,6 @@ class PairShards(MaskedShards):
 
     @property
     def label(self) -> str | None:
-        """The batch's name of the labels."""
         return LABELS[self.settings["second"]]
 
     def _read(self, records: tf.Tensor) -> tuple[tf.Tensor, ...]:
