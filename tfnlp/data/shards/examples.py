@@ -3,17 +3,15 @@
 import functools
 import json
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tfnlp.data.corpus.documents import document_readers
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest, shard_name
 from tfnlp.data.shards.pieces import TABLE, Table, make_table, piece_name, read_name, text_name
 from tfnlp.data.shards.pipelines import HELD, shards_pipeline, tokenize_pipeline
-from tfnlp.data.shards.recipes import Maker, Recipe
+from tfnlp.data.shards.recipes import Recipe
 from tfnlp.data.shards.runner import Progress, Runner
 from tfnlp.locks import PREFIX as LOCK
 
@@ -79,14 +77,11 @@ def make_examples(
     counts = facts["counts"]
     shards = settings["shards"] or -(-counts["train"]["tokens"] // _SHARD_TOKENS)
 
-    def corpora() -> Iterator[TokenizedCorpus | None]:
-        return (table.corpus(folder, piece) for piece in range(len(table.pieces)))
-
-    maker = recipe.maker(settings, shards, counts["train"], corpora)
+    recipe = recipe.for_text(settings, shards, counts["train"], table.corpora(folder))
     names = {HELD: HELD_OUT}
     for number in range(settings["epochs"] * shards):
         names[number] = shard_name(*divmod(number, shards))
-    _write_shards(folder, maker, table, counts["train"]["tokens"], names, known, runner)
+    _write_shards(folder, recipe, table, counts["train"]["tokens"], names, known, runner)
     files = {
         number: {"file": name, **(folder.note(name) or known[name])}
         for number, name in names.items()
@@ -148,8 +143,7 @@ def _table(
         pieces += [piece_name(reader, chunk) for chunk in range(chunks)]
     table, counts = make_table(folder, pieces, own_valid, settings["held_out"], settings["seed"])
     commonest = np.zeros(0, np.int64)
-    for piece in range(len(pieces)):
-        corpus = table.corpus(folder, piece)
+    for corpus in table.corpora(folder):
         if corpus is not None:
             more = np.bincount(corpus.tokens, minlength=len(commonest))
             more[: len(commonest)] += commonest
@@ -166,7 +160,7 @@ def _readers(settings: dict, files: list, paragraphs: bool) -> list[functools.pa
 
 def _write_shards(
     folder: Folder,
-    maker: Maker,
+    recipe: Recipe,
     table: Table,
     tokens: int,
     names: dict[int, str],
@@ -183,12 +177,12 @@ def _write_shards(
             todo.append(number)
     at_once = len(names)
     if runner.is_direct:
-        at_once = max(runner.workers, _AT_ONCE * maker.shards // tokens)
+        at_once = max(runner.workers, _AT_ONCE * recipe.shards // tokens)
     for start in range(0, len(todo), at_once):
         build = functools.partial(
             shards_pipeline,
             folder=folder,
-            maker=maker,
+            recipe=recipe,
             wanted=todo[start : start + at_once],
             pieces=len(table.pieces),
         )

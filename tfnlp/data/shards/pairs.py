@@ -5,7 +5,7 @@ that has its piece. Both halves of a pair go to their shard, where they are join
 sorted. `SentencePairs`, which has the whole corpus, uses the same functions (`pair_sampling`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,30 +16,34 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.pair_sampling import Pairs, drawn_blocks, partner_end, truncate
 from tfnlp.data.pretraining.sentence_pairs import check_corpus
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.recipes import (
-    Maker,
-    Recipe,
-    example,
-    grouped,
-    grouped_tokens,
-    merged,
-    shard_of,
-)
+from tfnlp.data.shards.recipes import Recipe, example, grouped, grouped_tokens, merged
 
 _A, _B = 0, 1
 
 
 @dataclass(frozen=True)
-class PairExamples(Maker):
-    """Pairs of `SentencePairs`, with the same arguments."""
+class PairRecipe(Recipe):
+    """Pairs of `SentencePairs`, with the keys "seq_length" and "short_seq_prob" of settings.
 
+    Attributes:
+        second: how the second segment is drawn, see `SentencePairs`.
+    """
+
+    shape: ClassVar[str] = "pairs"
     requests: ClassVar[bool] = True
 
-    seq_length: int
-    short_seq_prob: float
-    seed: int
-    shards: int
     second: str = "random"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"shape": self.shape, "second": self.second}
+
+    def for_text(
+        self, settings: dict[str, Any], shards: int, train: dict[str, int], corpora: Iterable
+    ) -> Recipe:
+        probability = settings["short_seq_prob"]
+        check_corpus(train["sentences"], train["documents"], probability, self.second)
+        return super().for_text(settings, shards, train, corpora)
 
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
@@ -48,19 +52,13 @@ class PairExamples(Maker):
         first, starts = int(table.first_document[piece]), corpus.sentence_starts
         begin = table.documents[first]
         first_sentences = table.documents[table.first_document]  # [K + 1]
-        for epoch in np.unique(wanted // self.shards).tolist():
+        drawn = {name: self.chosen[name] for name in ("seq_length", "short_seq_prob", "seed")}
+        for epoch in self._epochs(wanted):
             blocks = drawn_blocks(
-                starts,
-                table.documents,
-                first,
-                seq_length=self.seq_length,
-                short_seq_prob=self.short_seq_prob,
-                seed=self.seed,
-                epoch=epoch,
-                second=self.second,
+                starts, table.documents, first, epoch=epoch, second=self.second, **drawn
             )
             pairs = Pairs(*map(np.concatenate, zip(*blocks, strict=True)))
-            shard = epoch * self.shards + shard_of(pairs.key, self.shards)
+            shard = self._shard_of(epoch, pairs.key)
             chosen = np.isin(shard, wanted)
             pairs, shard = Pairs(*(values[chosen] for values in pairs)), shard[chosen]
             names = ("key", "place", "coins", "label", "target")
@@ -98,7 +96,7 @@ class PairExamples(Maker):
         if a["place"].tolist() != b["place"].tolist():
             raise OSError("a shard lacks halves of its pairs; give the same command again")
         lengths = np.stack([a["lengths"], b["lengths"]], axis=1)  # [N, 2]
-        front, keep = truncate(lengths, a["coins"], self.seq_length)
+        front, keep = truncate(lengths, a["coins"], self.chosen["seq_length"])
         tokens = [
             ranges(half["tokens"], half["starts"] + front[:, side], keep[:, side]).tolist()
             for side, half in ((_A, a), (_B, b))
@@ -141,30 +139,6 @@ class PairExamples(Maker):
         starts = corpus.sentence_starts[first - begin]
         rows = {**rows, "lengths": corpus.sentence_starts[end - begin] - starts}
         return [(s, (side, r)) for s, r in grouped_tokens(shard, corpus.tokens, starts, rows)]
-
-
-@dataclass(frozen=True)
-class PairRecipe(Recipe):
-    """Sentence pairs, with the keys "seq_length" and "short_seq_prob" of settings.
-
-    Attributes:
-        second: how the second segment is drawn, see `SentencePairs`.
-    """
-
-    shape: ClassVar[str] = "pairs"
-
-    second: str = "random"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"shape": self.shape, "second": self.second}
-
-    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> PairExamples:
-        probability = settings["short_seq_prob"]
-        check_corpus(train["sentences"], train["documents"], probability, self.second)
-        return PairExamples(
-            settings["seq_length"], probability, settings["seed"], shards, self.second
-        )
 
 
 def label_feature(second: str) -> str | None:

@@ -136,6 +136,10 @@ class Table:
             document_starts=np.concatenate([[0], np.cumsum(counts)]),
         )
 
+    def corpora(self, folder: Folder) -> Iterator[TokenizedCorpus | None]:
+        """Yield the training documents of each piece, None of one that has none."""
+        return (self.corpus(folder, piece) for piece in range(len(self.pieces)))
+
 
 def make_table(
     folder: Folder, pieces: list[str], own_valid: int | None, held_out: float, seed: int

@@ -29,7 +29,7 @@ from tfnlp.data.shards.pieces import (
     write_piece,
     write_text,
 )
-from tfnlp.data.shards.recipes import Maker, example
+from tfnlp.data.shards.recipes import Recipe, example
 
 HELD = -1  # the number of the held-out file among those of shards
 _BY_CHUNK = tuple[tuple[int, int], type(None)]
@@ -46,7 +46,6 @@ class Work(beam.DoFn):
         self.folder = folder
 
     def process(self, element: Any) -> Iterator[Any]:
-        """Yield the results of `work(element)`."""
         try:
             yield from self.work(element)
         except (ValueError, OSError) as error:
@@ -62,7 +61,6 @@ class Read(Work):
         self.readers, self.characters = readers, characters
 
     def work(self, reader: int) -> Iterator[tuple[int, int]]:
-        """Divide a file into chunks."""
         count = 0
         for count, documents in enumerate(chunks(self.readers[reader](), self.characters), 1):
             place = reader, count - 1
@@ -80,11 +78,9 @@ class Tokenize(Work):
         self.make_tokenizer = make_tokenizer
 
     def setup(self) -> None:
-        """Make the tokenizer, once per worker."""
         self.tokenizer = self.make_tokenizer()
 
     def work(self, place: tuple[int, int]) -> tuple[()]:
-        """Tokenize a chunk."""
         name = piece_name(*place)
         if self.folder.note(name) is None:
             try:
@@ -101,9 +97,9 @@ class Tokenize(Work):
 class Making(Work):
     """A step that makes examples."""
 
-    def __init__(self, folder: Folder, maker: Maker) -> None:
+    def __init__(self, folder: Folder, recipe: Recipe) -> None:
         super().__init__(folder)
-        self.maker = maker
+        self.recipe = recipe
 
     @functools.cached_property
     def table(self) -> Table:
@@ -117,16 +113,15 @@ class Give(Making):
     There is one output because not every runner keeps several apart (Beam's Dask runner does not).
     """
 
-    def __init__(self, folder: Folder, maker: Maker, wanted: Sequence[int]) -> None:
-        super().__init__(folder, maker)
+    def __init__(self, folder: Folder, recipe: Recipe, wanted: Sequence[int]) -> None:
+        super().__init__(folder, recipe)
         self.wanted = wanted
 
     def work(self, piece: int) -> Iterator[Any]:
-        """Yield the rows of a piece and its requests."""
         wanted = np.array(self.wanted)
         corpus = self.table.corpus(self.folder, piece)
         if corpus is not None and (wanted >= 0).any():
-            parts, asks = self.maker.give(corpus, piece, self.table, wanted[wanted >= 0])
+            parts, asks = self.recipe.give(corpus, piece, self.table, wanted[wanted >= 0])
             yield from parts
             for other, rows in asks:
                 yield _ASKED - other, rows
@@ -140,26 +135,24 @@ class Answer(Making):
     """(_ASKED - piece, requests) -> (shard, rows)."""
 
     def work(self, element: tuple[int, Iterable[dict]]) -> Iterator[Any]:
-        """Yield the requested rows of a piece."""
         number, asks = element
         piece = _ASKED - number
         corpus = self.table.corpus(self.folder, piece)
-        yield from self.maker.answer(corpus, piece, self.table, asks)
+        yield from self.recipe.answer(corpus, piece, self.table, asks)
 
 
 class Write(Making):
     """(shard, rows) -> (); the shard is written."""
 
     def work(self, element: tuple[int, Iterable[Any]]) -> tuple[()]:
-        """Write a shard, or the held-out file."""
         shard, batches = element
         batches = [batch for batch in batches if batch is not None]
         if shard == HELD:
             corpora = [corpus for _, corpus in sorted(batches, key=lambda batch: batch[0])]
             self.folder.write_records(HELD_OUT, held_out_records(corpora))
         else:
-            records, facts = self.maker.assemble(batches)
-            name = shard_name(*divmod(shard, self.maker.shards))
+            records, facts = self.recipe.assemble(batches)
+            name = shard_name(*divmod(shard, self.recipe.shards))
             self.folder.write_records(name, records, **facts)
         return ()
 
@@ -207,32 +200,32 @@ def tokenize_pipeline(
 
 
 def shards_pipeline(
-    pipeline: beam.Pipeline, folder: Folder, maker: Maker, wanted: Sequence[int], pieces: int
+    pipeline: beam.Pipeline, folder: Folder, recipe: Recipe, wanted: Sequence[int], pieces: int
 ) -> beam.PCollection:
     """Make the shards with the numbers `wanted` from all pieces."""
     given = (
         pipeline
         | "pieces" >> beam.Create(range(pieces))
         | "spread pieces" >> beam.Reshuffle()
-        | "give" >> beam.ParDo(Give(folder, maker, wanted)).with_output_types(tuple[int, Any])
+        | "give" >> beam.ParDo(Give(folder, recipe, wanted)).with_output_types(tuple[int, Any])
     )
     rows = given | "rows" >> beam.Filter(lambda row: row[0] > _ASKED)
     # Shards without rows are written, too.
     empty = pipeline | "shards" >> beam.Create([(shard, None) for shard in wanted])
     every = [_numbered(rows, "rows to shards"), _numbered(empty, "empty")]
-    if maker.requests:
+    if recipe.requests:
         asks = given | "asks" >> beam.Filter(lambda row: row[0] <= _ASKED)
         answers = (
             _numbered(asks, "requests")
             | "to their pieces" >> beam.GroupByKey()
-            | "answer" >> beam.ParDo(Answer(folder, maker))
+            | "answer" >> beam.ParDo(Answer(folder, recipe))
         )
         every.append(_numbered(answers, "answers"))
     return (
         every
         | beam.Flatten()
         | "to their shards" >> beam.GroupByKey()
-        | "write" >> beam.ParDo(Write(folder, maker))
+        | "write" >> beam.ParDo(Write(folder, recipe))
     )
 
 

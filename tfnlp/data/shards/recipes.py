@@ -7,7 +7,7 @@ tables of rows with tokens of any length: dicts of arrays.
 
 import abc
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,17 +18,46 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.shards.pieces import Table
 
 
-class Maker(abc.ABC):
-    """What makes the shards of an epoch from the pieces of a corpus, a worker for each piece.
+@dataclass(frozen=True)
+class Recipe(abc.ABC):
+    """One shape of examples: what is read, and how workers make the shards of an epoch.
 
-    An epoch has `shards` shards; shard s of epoch e has the number `e * shards + s`.
+    Each worker has a piece of the corpus. Shard s of epoch e has the number `e * shards + s`.
 
     Attributes:
+        shape: the name in the manifest.
+        paragraphs: whether prose is read as whole paragraphs, not as sentences.
         requests: whether rows of other pieces are needed, which the method `answer` gives.
+        tokenizer: function that makes the tokenizer; workers get it by pickle.
+        chosen: settings of the examples, which have "seq_length" and "seed"; see `for_text`.
+        shards: of an epoch.
     """
 
-    shards: int
+    shape: ClassVar[str]
+    paragraphs: ClassVar[bool] = False
     requests: ClassVar[bool] = False
+
+    tokenizer: Callable[[], Any]
+    chosen: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    shards: int = field(default=0, kw_only=True)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings that decide the examples beside those of the text."""
+        return {"shape": self.shape}
+
+    def for_text(
+        self,
+        settings: dict[str, Any],
+        shards: int,
+        train: dict[str, int],
+        corpora: Iterable[TokenizedCorpus | None],
+    ) -> "Recipe":
+        """Return the recipe for a text, after a check of its counts `train`.
+
+        `corpora` are the training parts of the pieces, None for one without.
+        """
+        return replace(self, chosen=settings, shards=shards)
 
     @abc.abstractmethod
     def give(
@@ -44,41 +73,18 @@ class Maker(abc.ABC):
     def assemble(self, batches: Iterable[Any]) -> tuple[Iterator[bytes], dict]:
         """Return the records of a shard in their order, and its counts."""
 
+    def _epochs(self, wanted: np.ndarray) -> list[int]:
+        """Return the epochs of shards."""
+        return np.unique(wanted // self.shards).tolist()
 
-@dataclass(frozen=True)
-class Recipe:
-    """What all shapes of examples have.
+    def _shard_of(self, epoch: int, keys: np.ndarray) -> np.ndarray:
+        """Return the shard of each key, uint64 [N].
 
-    Attributes:
-        shape: the name in the manifest.
-        paragraphs: whether prose is read as whole paragraphs, not as sentences.
-        tokenizer: function that makes the tokenizer; workers get it by pickle.
-    """
-
-    shape: ClassVar[str]
-    paragraphs: ClassVar[bool] = False
-
-    tokenizer: Callable[[], Any]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Settings that decide the examples beside those of the text."""
-        return {"shape": self.shape}
-
-    def maker(
-        self,
-        settings: dict,
-        shards: int,
-        train: dict,
-        corpora: Callable[[], Iterable[TokenizedCorpus | None]],
-    ) -> Maker:
-        """Return what makes shards, of which an epoch has `shards`.
-
-        Args:
-            train: counts of the training text.
-            corpora: function that reads the training part of each piece, None if there is none.
+        Shard s of S has the keys from s/S to (s + 1)/S of the range, so that sorted shards with
+        sorted keys are all keys in order.
         """
-        raise NotImplementedError
+        place = (keys >> 32) * np.uint64(self.shards) >> np.uint64(32)
+        return epoch * self.shards + place.astype(np.int64)
 
 
 def grouped(groups: np.ndarray, rows: dict[str, np.ndarray]) -> Iterator[tuple[int, dict]]:
@@ -113,12 +119,3 @@ def example(**features: list[int]) -> bytes:
     return tf.train.Example(features=tf.train.Features(feature=wrapped)).SerializeToString(
         deterministic=True
     )
-
-
-def shard_of(keys: np.ndarray, shards: int) -> np.ndarray:
-    """Return the shard of each key, uint64 [N].
-
-    Shard s of S has the keys from s/S to (s + 1)/S of the range, so that sorted shards with sorted
-    keys are all keys in order.
-    """
-    return ((keys >> 32) * np.uint64(shards) >> np.uint64(32)).astype(np.int64)

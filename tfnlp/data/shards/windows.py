@@ -6,9 +6,9 @@ piece depends on all pieces before it, so one process counts them first, from th
 sentences alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,17 +22,21 @@ from tfnlp.data.pretraining.token_stream import (
     window_shift,
 )
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.recipes import Maker, Recipe, example, grouped_tokens, merged, shard_of
+from tfnlp.data.shards.recipes import Recipe, example, grouped_tokens, merged
 
 
-class _WindowMaker(Maker):
-    """Base of makers of windows; the seed decides the shard and the order of each window."""
+class _Windows(Recipe):
+    """Windows whose shards and order follow from the seed.
 
-    seed: int
+    Attributes:
+        size: tokens of each window; None: any number.
+    """
+
+    size: int | None = None
 
     def _parts(
         self,
-        epoch: int,
+        epochs: Iterable[int],
         piece: int,
         wanted: np.ndarray,
         numbers: np.ndarray,
@@ -40,7 +44,7 @@ class _WindowMaker(Maker):
         begins: np.ndarray,
         ends: np.ndarray,
     ) -> Iterator[tuple[int, dict]]:
-        """Yield what a piece has of the windows of an epoch: (shard, rows with tokens).
+        """Yield what a piece has of the windows of epochs: (shard, rows with tokens).
 
         Args:
             wanted: numbers of the shards to make.
@@ -48,24 +52,45 @@ class _WindowMaker(Maker):
             tokens: of the piece.
             begins, ends: int64 [N], the windows as ranges of these tokens.
         """
-        key = window_keys(int(numbers[0]), int(numbers[-1]) + 1, self.seed, epoch)
-        shard = epoch * self.shards + shard_of(key, self.shards)
-        place = np.full(len(numbers), piece)
-        rows = {"key": key, "number": numbers, "place": place, "lengths": ends - begins}
-        chosen = np.isin(shard, wanted)
-        rows = {name: values[chosen] for name, values in rows.items()}
-        return grouped_tokens(shard[chosen], tokens, begins[chosen], rows)
+        for epoch in epochs:
+            keys = window_keys(int(numbers[0]), int(numbers[-1]) + 1, self.chosen["seed"], epoch)
+            shard = self._shard_of(epoch, keys)
+            place = np.full(len(numbers), piece)
+            rows = {"key": keys, "number": numbers, "place": place, "lengths": ends - begins}
+            chosen = np.isin(shard, wanted)
+            rows = {name: values[chosen] for name, values in rows.items()}
+            yield from grouped_tokens(shard[chosen], tokens, begins[chosen], rows)
+
+    def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
+        windows = _joined(list(batches))
+        if self.size is not None and any(len(ids) != self.size for ids in windows):
+            raise OSError("a shard lacks parts of its windows; give the same command again")
+        return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
 
 
 @dataclass(frozen=True)
-class WindowExamples(_WindowMaker):
-    """Windows of `TokenWindows` over a `token_stream`, with their arguments."""
+class WindowRecipe(_Windows):
+    """Windows of `TokenWindows` over a `token_stream`, with the key "seq_length" of settings.
 
-    window: int
-    seed: int
-    shards: int
+    Attributes:
+        newline_id, end_id: see `token_stream`.
+    """
+
+    shape: ClassVar[str] = "windows"
+    paragraphs: ClassVar[bool] = True
+
     newline_id: int
     end_id: int
+
+    @property
+    def size(self) -> int:
+        return self.chosen["seq_length"] + 1
+
+    def for_text(
+        self, settings: dict[str, Any], shards: int, train: dict[str, int], corpora: Iterable
+    ) -> Recipe:
+        count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
+        return super().for_text(settings, shards, train, corpora)
 
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
@@ -78,52 +103,26 @@ class WindowExamples(_WindowMaker):
             stream, begin = stream[1:], begin + 1
         end = begin + len(stream)
         length = int(1 + table.first_token[-1] + table.documents[-1])
-        count = count_windows(length, self.window)
+        window = self.chosen["seq_length"]
+        count = count_windows(length, window)
         parts = []
-        for epoch in np.unique(wanted // self.shards).tolist():
-            shift = window_shift(length, self.window, self.seed, epoch)
+        for epoch in self._epochs(wanted):
+            shift = window_shift(length, window, self.chosen["seed"], epoch)
             # Window w has the places shift + w T to shift + (w + 1) T.
-            lowest = max(0, -(-(begin - shift) // self.window) - 1)
-            highest = min(count - 1, (end - 1 - shift) // self.window)
+            lowest = max(0, -(-(begin - shift) // window) - 1)
+            highest = min(count - 1, (end - 1 - shift) // window)
             if highest < lowest:
                 continue
             numbers = np.arange(lowest, highest + 1)
-            starts = np.maximum(shift + numbers * self.window, begin) - begin
-            ends = np.minimum(shift + (numbers + 1) * self.window + 1, end) - begin
-            parts += self._parts(epoch, piece, wanted, numbers, stream, starts, ends)
+            starts = np.maximum(shift + numbers * window, begin) - begin
+            ends = np.minimum(shift + (numbers + 1) * window + 1, end) - begin
+            parts += self._parts([epoch], piece, wanted, numbers, stream, starts, ends)
         return parts, []
 
-    def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
-        windows = joined_windows(batches)
-        if any(len(ids) != self.window + 1 for ids in windows):
-            raise OSError("a shard lacks parts of its windows; give the same command again")
-        return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
-
 
 @dataclass(frozen=True)
-class WindowRecipe(Recipe):
-    """Windows of the stream of tokens, with the key "seq_length" of settings.
-
-    Attributes:
-        newline_id, end_id: see `token_stream`.
-    """
-
-    shape: ClassVar[str] = "windows"
-    paragraphs: ClassVar[bool] = True
-
-    newline_id: int
-    end_id: int
-
-    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> WindowExamples:
-        count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
-        return WindowExamples(
-            settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id
-        )
-
-
-@dataclass(frozen=True)
-class MaskedWindowExamples(_WindowMaker):
-    """Windows of `MaskedWindows`, with its arguments.
+class MaskedWindowRecipe(_Windows):
+    """Windows of `MaskedWindows`, with the key "seq_length" of settings.
 
     Attributes:
         sep_id: the token between documents.
@@ -131,86 +130,49 @@ class MaskedWindowExamples(_WindowMaker):
             of the last of them.
     """
 
-    seq_length: int
-    seed: int
-    shards: int
-    sep_id: int
-    entries: tuple[tuple[int, int], ...]
+    shape: ClassVar[str] = "masked_windows"
 
-    @classmethod
-    def of_pieces(
-        cls, corpora: Iterable[TokenizedCorpus | None], seq_length: int, **arguments: int
-    ) -> "MaskedWindowExamples":
-        """Count the windows of all pieces."""
+    sep_id: int
+    entries: tuple[tuple[int, int], ...] = ()
+
+    def for_text(
+        self, settings: dict[str, Any], shards: int, train: dict[str, int], corpora: Iterable
+    ) -> Recipe:
+        recipe = super().for_text(settings, shards, train, corpora)
         entries, number, used = [], 0, 0
         for corpus in corpora:
             entries.append((number, used))
             if corpus is not None:
-                found = _fill(corpus, seq_length, used)
+                found = recipe._fill(corpus, used)
                 number, used = number + len(found.starts), found.used
-        return cls(seq_length, entries=tuple(entries), **arguments)
+        return replace(recipe, entries=tuple(entries))
 
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
     ) -> tuple[Iterable, Iterable]:
         number, used = self.entries[piece]
-        starts = _fill(corpus, self.seq_length, used).starts
+        starts = self._fill(corpus, used).starts
         if used and (not len(starts) or starts[0] > 0):  # the window before goes on
             number, starts = number - 1, np.concatenate([[0], starts])
         numbers = number + np.arange(len(starts))
-        stream, begin, end = self._ranges(corpus, starts)
-        if used and numbers[0] < self.entries[piece][0]:
-            begin[0] = 0  # with the separator before the first document
-        parts = []
-        for epoch in np.unique(wanted // self.shards).tolist():
-            parts += self._parts(epoch, piece, wanted, numbers, stream, begin, end)
-        return parts, []
-
-    def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
-        windows = joined_windows(batches)
-        return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
-
-    def _ranges(
-        self, corpus: TokenizedCorpus, starts: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the tokens with a separator before each document, and the windows' ranges there.
-
-        A window neither begins nor ends with a separator.
-        """
+        # A separator before each document; a window neither begins nor ends with one.
         documents = corpus.sentence_starts[corpus.document_starts[:-1]]
         stream = np.insert(corpus.tokens.astype(np.int32), documents, self.sep_id)
         begin = starts + np.searchsorted(documents, starts, "right")
         end = starts[1:] + np.searchsorted(documents, starts[1:], "left")
-        return stream, begin, np.append(end, len(stream))
+        if used and numbers[0] < self.entries[piece][0]:
+            begin[0] = 0  # with the separator before the first document
+        end = np.append(end, len(stream))
+        return self._parts(self._epochs(wanted), piece, wanted, numbers, stream, begin, end), []
+
+    def _fill(self, corpus: TokenizedCorpus, used: int) -> Windows:
+        first = corpus.begins_document(0, corpus.num_sentences)
+        lengths = np.diff(corpus.sentence_starts)
+        return fill_windows(lengths, first, self.chosen["seq_length"] - 2, used)
 
 
-@dataclass(frozen=True)
-class MaskedWindowRecipe(Recipe):
-    """Windows of whole sentences, with the key "seq_length" of settings.
-
-    Attributes:
-        sep_id: the token between documents.
-    """
-
-    shape: ClassVar[str] = "masked_windows"
-
-    sep_id: int
-
-    def maker(
-        self, settings: dict, shards: int, train: dict, corpora: Callable
-    ) -> MaskedWindowExamples:
-        return MaskedWindowExamples.of_pieces(
-            corpora(),
-            settings["seq_length"],
-            seed=settings["seed"],
-            shards=shards,
-            sep_id=self.sep_id,
-        )
-
-
-def joined_windows(batches: Iterable[dict]) -> list[np.ndarray]:
+def _joined(batches: list[dict]) -> list[np.ndarray]:
     """Return the windows of a shard in their order, joined from the parts of the pieces."""
-    batches = list(batches)
     if not batches:
         return []
     rows = merged(batches)
@@ -220,8 +182,3 @@ def joined_windows(batches: Iterable[dict]) -> list[np.ndarray]:
     borders = np.flatnonzero(np.diff(numbers)) + 1
     tokens = ranges(rows["tokens"], starts[order], lengths)
     return np.split(tokens, np.cumsum(lengths)[borders - 1])
-
-
-def _fill(corpus: TokenizedCorpus, seq_length: int, used: int) -> Windows:
-    first = corpus.begins_document(0, corpus.num_sentences)
-    return fill_windows(np.diff(corpus.sentence_starts), first, seq_length - 2, used)
