@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tfnlp.data import read_documents, split_documents
-from tfnlp.data.corpus.python_text import documents_of
+from tfnlp.data.texts import documents_of
 
 LINES = "The rain fell.\nIt was cold.\n\nNight came.\nShe slept.\nHe left.\n"
 DOCUMENTS = [["The rain fell.", "It was cold."], ["Night came.", "She slept.", "He left."]]

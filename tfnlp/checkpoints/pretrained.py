@@ -11,7 +11,8 @@ import keras
 import numpy as np
 
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings, similarities
-from tfnlp.data.rows import is_text, texts_of
+from tfnlp.data.rows import is_text
+from tfnlp.data.texts import texts_of
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 
 

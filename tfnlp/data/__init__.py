@@ -3,7 +3,6 @@
 from tfnlp.data.corpus.cooccurrence import CooccurrenceBatches, Cooccurrences
 from tfnlp.data.corpus.documents import read_documents, split_documents
 from tfnlp.data.corpus.parallel_text import ParallelText, read_parallel, translation_batches
-from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import LanguageModelCorpus, WordCorpus, frequent_words
@@ -26,8 +25,9 @@ from tfnlp.data.pretraining.masked_windows import MaskedDocuments, MaskedWindows
 from tfnlp.data.pretraining.sentence_pairs import PackedPairs, SentencePairs
 from tfnlp.data.pretraining.token_stream import PackedDocuments, TokenWindows, token_stream
 from tfnlp.data.pretraining.word_blocks import WordBlocks
-from tfnlp.data.rows import rows_of, texts_of
+from tfnlp.data.rows import rows_of
 from tfnlp.data.shards.reading import MaskedWindowShards, PairShards, WindowShards
+from tfnlp.data.texts import documents_of, texts_of
 
 __all__ = [
     "CooccurrenceBatches",

@@ -1,4 +1,4 @@
-"""The gate of all input: rows and texts from whatever a user has, as plain Python.
+"""The gate of all input: rows from whatever a user has, as plain Python.
 
 Taken are paths, globs, `tfds:` and `book:` names; strings, lists, tuples, generators and numpy
 arrays; dicts of columns; tables and series of pandas, polars, Arrow and what else narwhals reads;
@@ -10,7 +10,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -20,7 +20,6 @@ from narwhals.dependencies import get_pandas
 from narwhals.exceptions import NarwhalsError
 
 from tfnlp.data.labelled.rows import BadRow, TaskData
-from tfnlp.data.labelled.texts import TEXT_COLUMNS, read_texts, text_files
 
 _FILE_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}$")
 _EXPECTED = (
@@ -99,48 +98,6 @@ def files_of(value: object) -> list[os.PathLike]:
     return files if all(isinstance(file, os.PathLike) for file in files) else []
 
 
-def texts_of(value: object, argument: str, column: str | None = None) -> list[str]:
-    """Return the texts that an argument holds; a string is one text, a path object is a file.
-
-    Args:
-        value: a string, or anything that `rows_of` takes whose rows are strings, or tables with a
-            column of strings; or path objects, see `read_texts`.
-        argument: its name, for messages.
-        column: of a table the column of the texts; None: text, sentence or document.
-
-    Raises:
-        ValueError: for a table without such a column, or a row that is no text.
-    """
-    value = [value] if is_text(value) else held(value)
-    files = files_of(value)
-    if files:
-        return [text for path in text_files(files) for text in read_texts(path, column)]
-    texts, chosen = [], None
-    for where, row in _plain_rows(value, argument, True):
-        if isinstance(row, dict):
-            chosen = chosen or text_column(row, argument, column)
-            row = row.get(chosen)
-        if not isinstance(row, str):
-            what = row if isinstance(row, BadRow) else f"expected a text; got {row!r:.60}"
-            raise ValueError(f"{argument}, {where}: {what}")
-        texts.append(row)
-    return texts
-
-
-def text_column(names: Collection[str], argument: str, column: str | None = None) -> str:
-    """Return the name of the column that holds the texts of a table in memory."""
-    known = {name.lower(): name for name in names}
-    wanted = TEXT_COLUMNS if column is None else (column,)
-    found = next((known.get(name, name) for name in wanted if name in {*names, *known}), None)
-    if found is None:
-        raise ValueError(
-            f"{argument} has no column {' or '.join(map(repr, wanted))}; its columns are "
-            f"{', '.join(map(repr, names))}; give the one with the texts itself, such as "
-            f"TABLE[{next(iter(names), '')!r}]"
-        )
-    return found
-
-
 def rows_of(value: object, argument: str, class_names: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield `("row 0", row)` for each row that an argument holds, as plain Python.
 
@@ -158,14 +115,15 @@ def rows_of(value: object, argument: str, class_names: bool = True) -> Iterator[
     Raises:
         ValueError: for something else, columns of several lengths, or no rows.
     """
-    rows = _plain_rows(value, argument, class_names)
+    rows = plain_rows(value, argument, class_names)
     first = next(rows, None)
     if first is None:
         raise ValueError(f"{argument} is empty; give at least one row")
     return itertools.chain([first], rows)
 
 
-def _plain_rows(value: object, argument: str, class_names: bool) -> Iterator[tuple[str, Any]]:
+def plain_rows(value: object, argument: str, class_names: bool = True) -> Iterator[tuple[str, Any]]:
+    """Yield what `rows_of` does; there may be no rows."""
     for number, row in enumerate(_elements(value, argument, class_names)):
         try:
             row = plain(row)
@@ -234,30 +192,33 @@ def _hugging_face(value: Any, argument: str, class_names: bool) -> Iterator[dict
         return None
     features = value.features or {}  # a stream may not know them
     return (
-        {k: _with_names(features.get(k), x, class_names) for k, x in row.items()}
+        {k: with_names(features.get(k), x, class_names) for k, x in row.items()}
         for row in value.with_format(None)
     )
 
 
-def _with_names(feature: Any, value: Any, class_names: bool) -> Any:
-    """Return a value of Hugging Face with the names of classes."""
+def with_names(feature: Any, value: Any, class_names: bool) -> Any:
+    """Return a plain value with the names of classes; `feature` is Hugging Face's or that of TFDS.
+
+    -1, a class that is not known, is None.
+    """
     if value is None or feature is None:
         return value
-    if hasattr(feature, "int2str"):  # ClassLabel
-        if not isinstance(value, int):
-            return value
-        return None if value < 0 else feature.int2str(value) if class_names else value
-    if isinstance(feature, dict) and isinstance(value, dict):
-        return {k: _with_names(feature.get(k), x, class_names) for k, x in value.items()}
     inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
-    if inner is None:
-        return value
-    if isinstance(value, dict):  # a sequence of dicts is a dict of lists
+    if inner is not None and isinstance(value, dict):  # a sequence of dicts is a dict of lists
+        inner = dict(inner)
         return {
-            k: [_with_names(inner.get(k), x, class_names) for x in values]
+            k: [with_names(inner.get(k), x, class_names) for x in values]
             for k, values in value.items()
         }
-    return [_with_names(inner, x, class_names) for x in value]
+    if inner is not None:
+        return [with_names(inner, x, class_names) for x in value]
+    if hasattr(feature, "keys") and isinstance(value, dict):
+        inner = dict(feature)
+        return {k: with_names(inner.get(k), x, class_names) for k, x in value.items()}
+    if not hasattr(feature, "int2str") or not isinstance(value, int):
+        return value
+    return None if value < 0 else feature.int2str(value) if class_names else value
 
 
 def _is_batched(dataset: tf.data.Dataset) -> bool:

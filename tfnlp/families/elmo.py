@@ -19,8 +19,8 @@ from tfnlp.checkpoints.formats.hdf5_files import written_hdf5
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
 from tfnlp.data.corpus.arrays import int32_checksum
-from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.rows import is_path
+from tfnlp.data.texts import documents_of
 from tfnlp.families.checked import stated
 from tfnlp.families.family import Loader, Planned
 from tfnlp.families.fitting import Features, Tunable

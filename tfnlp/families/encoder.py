@@ -15,7 +15,7 @@ from tfnlp.checkpoints.encoder_config import config_of
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import TokenizedCorpus, masked_positions
-from tfnlp.data.corpus.python_text import documents_of
+from tfnlp.data.texts import documents_of
 from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.checked import text_flag
 from tfnlp.families.family import Loader, Measured, Planned

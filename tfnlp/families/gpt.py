@@ -16,11 +16,11 @@ from tfnlp.checkpoints.gpt_tasks import GPT_FILES
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import PackedDocuments, TokenWindows, WindowShards, token_stream
 from tfnlp.data.corpus.arrays import ArrayFolder, int32_checksum, read_arrays
-from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.corpus.tokenized_corpus import tokenize_documents, tokenize_sentences
 from tfnlp.data.numbered import check_seed
 from tfnlp.data.pretraining.token_stream import stream_part
 from tfnlp.data.shards.windows import WindowRecipe
+from tfnlp.data.texts import documents_of
 from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.checked import whole_number
 from tfnlp.families.family import Loader, Planned

@@ -9,7 +9,7 @@ from typing import Any
 from tfnlp.checkpoints import Pretrained
 from tfnlp.data import LanguageModelCorpus
 from tfnlp.data.corpus.arrays import chunks
-from tfnlp.data.corpus.python_text import documents_of
+from tfnlp.data.texts import documents_of
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import Documents, tokenized, tokenized_once
 from tfnlp.training import Adagrad, Trainer

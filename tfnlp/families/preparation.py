@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from tfnlp.data import split_documents
 from tfnlp.data.corpus.cache import cache_folder, cached, digest
 from tfnlp.data.corpus.documents import held_out_documents, read_documents
-from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.corpus.stored_documents import StoredDocuments, stored_text
 from tfnlp.data.rows import held
 from tfnlp.data.shards.reading import Shards
+from tfnlp.data.texts import documents_of
 from tfnlp.families.vocabularies import Vocabulary
 from tfnlp.text import split_words
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.rows import is_text, plain, rows_of, texts_of
+from tfnlp.data.rows import is_text, plain, rows_of
+from tfnlp.data.texts import texts_of
 from tfnlp.hub.loading.saved_model import load_module
 from tfnlp.hub.loading.traces import only_input, traces_of
 

@@ -25,8 +25,9 @@ import numpy as np
 
 from tfnlp import __version__
 from tfnlp.bars import ProgressBar
-from tfnlp.data.labelled.texts import read_texts, text_files
-from tfnlp.data.rows import held, paths_of, texts_of
+from tfnlp.data.corpus.documents import named_files
+from tfnlp.data.rows import held, paths_of
+from tfnlp.data.texts import read_texts, texts_of
 from tfnlp.extras import needed
 from tfnlp.families.recognition import check_precision, load_pretrained
 from tfnlp.files import written_whole
@@ -54,7 +55,7 @@ def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, An
         raise FileNotFoundError(f"there is no folder for `output` {config.output}; make it first")
     rows = held(config.input)
     sources = paths_of(rows, "input")
-    paths = [] if sources is None else text_files(sources)
+    paths = [] if sources is None else named_files(sources)
     given = texts_of(rows, "input", config.text) if sources is None else None
 
     def texts() -> Iterator[str]:

@@ -20,7 +20,8 @@ import numpy as np
 
 from tfnlp.checkpoints.formats.tensors import reading, reason
 from tfnlp.checksums import check_files, checksums
-from tfnlp.data.rows import is_text, texts_of
+from tfnlp.data.rows import is_text
+from tfnlp.data.texts import texts_of
 from tfnlp.extras import needed
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.formats import export

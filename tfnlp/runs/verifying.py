@@ -26,7 +26,7 @@ import tensorflow as tf
 from tfnlp.cards import write_section
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import MODULES
-from tfnlp.data.rows import texts_of
+from tfnlp.data.texts import texts_of
 from tfnlp.extras import MissingPackage
 from tfnlp.families.recognition import place_of
 from tfnlp.families.sentences import text_reader

@@ -10,7 +10,7 @@ import numpy as np
 from tfnlp.checkpoints import Pretrained
 from tfnlp.data import TaggedSentence
 from tfnlp.data.labelled.tagged_sentences import split_sentence
-from tfnlp.data.rows import texts_of
+from tfnlp.data.texts import texts_of
 from tfnlp.families.elmo import marked
 from tfnlp.families.fitting import Tunable
 from tfnlp.hub.modules.frozen_features import EncoderFeatures, sequence_table

@@ -10,31 +10,22 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfnlp import books
 from tfnlp.data.corpus.sentences import (
-    between_marks,
+    check_layout,
     checked_documents,
-    documents_from_lines,
-    documents_from_prose,
-    documents_from_words,
+    documents_between_marks,
     looks_like_sentences,
     looks_like_words,
+    one_document,
 )
 from tfnlp.extras import needed
 from tfnlp.files import no_file
-
-LAYOUTS = ("auto", "lines", "prose", "words")
-
-_FINDERS = {
-    "lines": documents_from_lines,
-    "prose": documents_from_prose,
-    "words": documents_from_words,
-}
 
 _SAMPLE_LINES = 2000  # from which layout="auto" is decided
 _SNIFFED_BYTES = 1 << 16  # many NUL bytes in them show a binary file
@@ -101,28 +92,17 @@ def document_readers(
     check_layout(layout)
     if isinstance(sources, (str, os.PathLike)):
         sources = [sources]
-    sources = [os.fspath(source) for source in sources]
     if not sources:
         raise ValueError("sources is empty; give at least one text file, glob or tfds:NAME")
     # Wrong names are reported now, not after an hour of reading the files before them.
     readers = []
-    for source in sources:
-        if source.startswith("tfds:"):
-            _tfds_text(source)
-            readers.append(functools.partial(_read_tfds, source, layout, paragraphs))
+    for name in named_files(sources):
+        if name.startswith("tfds:"):
+            _tfds_text(name)
+            readers.append(functools.partial(_read_tfds, name, layout, paragraphs))
         else:
-            book = source.removeprefix("book:")
-            paths = expand(source) if book == source else [str(books.path(book))]
-            readers += [
-                functools.partial(_read_file, p, layout, paragraphs, longest) for p in paths
-            ]
+            readers.append(functools.partial(_read_file, name, layout, paragraphs, longest))
     return readers
-
-
-def check_layout(layout: str) -> None:
-    """Raise a ValueError for an unknown layout."""
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}")
 
 
 def split_documents(
@@ -205,7 +185,20 @@ def _chain(
         )
 
 
-def expand(source: str) -> list[str]:
+def named_files(sources: Iterable[str | os.PathLike]) -> list[str]:
+    """Return the files and `tfds:` names of paths, globs and `tfds:` and `book:` names."""
+    found = []
+    for source in map(os.fspath, sources):
+        if source.startswith("tfds:"):
+            found.append(source)
+        elif source.startswith("book:"):
+            found.append(str(books.path(source.removeprefix("book:"))))
+        else:
+            found += _expand(source)
+    return found
+
+
+def _expand(source: str) -> list[str]:
     """Return the files that a path or glob stands for."""
     path = os.path.expanduser(source)
     if os.path.isdir(path):
@@ -230,15 +223,7 @@ def _read_file(path: str, layout: str, paragraphs: bool, longest: int) -> Iterat
         elif looks_like_sentences(sample):
             layout = "lines"
         lines = itertools.chain(sample, lines)
-    for text in between_marks(lines):
-        yield from document_finder(layout, paragraphs)(text, longest)
-
-
-def document_finder(layout: str, paragraphs: bool) -> Callable[..., Iterator[list[str]]]:
-    """Return the function that splits the lines of a text into documents."""
-    if layout == "prose" and paragraphs:
-        return functools.partial(documents_from_prose, paragraphs=True)
-    return _FINDERS[layout]
+    yield from documents_between_marks(lines, layout, paragraphs, longest)
 
 
 def read_lines(path: str) -> Iterator[str]:
@@ -298,7 +283,6 @@ def _tfds_text(source: str) -> tuple[Any, str, str]:
 
 def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
     builder, split, text = _tfds_text(source)
-    find_documents = document_finder("prose" if layout == "auto" else layout, paragraphs)
     tfds = needed("tensorflow_datasets", "tensorflow-datasets", "tfds", source)
     dataset = builder.as_dataset(
         split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
@@ -308,27 +292,11 @@ def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]
             lines = example[text].decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
             raise ValueError(f"{source}: example {number} is not UTF-8 text") from error
-        yield from one_document(lines, find_documents)
-
-
-def one_document(
-    lines: Iterable[str], find_documents: Callable[..., Iterable[list[str]]]
-) -> Iterator[list[str]]:
-    """Yield the document of a text, which may have blank lines; several if marks are in it."""
-    for text in between_marks(lines):
-        document = list(itertools.chain.from_iterable(find_documents(text)))
-        if document:
-            yield document
+        yield from one_document(lines, layout, paragraphs)
 
 
 def open_tfds(source: str) -> tuple[Any, str]:
-    """Return the builder of a prepared TFDS data set, and the split.
-
-    Args:
-        source: `tfds:NAME[/CONFIG][:VERSION][:SPLIT]`; the split is "train" if left out. Data sets
-            are looked for in the folder of the environment variable TFDS_DATA_DIR, else where TFDS
-            puts them.
-    """
+    """Return the builder of a prepared TFDS data set, and the split; see `read_documents`."""
     tfds = needed("tensorflow_datasets", "tensorflow-datasets", "tfds", source)
     match = _SOURCE.fullmatch(source)
     if not match:

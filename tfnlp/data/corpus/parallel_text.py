@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfnlp.data.corpus.documents import named_files
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.data.labelled.rows import file_lines
-from tfnlp.data.labelled.texts import text_files
-from tfnlp.data.rows import held, paths_of, rows_of, texts_of
+from tfnlp.data.rows import held, paths_of, rows_of
+from tfnlp.data.texts import texts_of
 
 
 class ParallelText(NamedTuple):
@@ -68,7 +69,7 @@ def _side(value: Any, argument: str) -> tuple[list[str], Iterable[Iterable[str]]
     paths = paths_of(value, argument)
     if paths is None:
         return [argument], [texts_of(value, argument)]
-    files = text_files(paths)
+    files = named_files(paths)
     return files, map(file_lines, files)
 
 

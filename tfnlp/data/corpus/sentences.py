@@ -39,7 +39,47 @@ _STRING = (
 )
 
 
-def between_marks(lines: Iterable[str]) -> Iterator[Iterator[str]]:
+LAYOUTS = ("auto", "lines", "prose", "words")
+
+
+class Continued(list):
+    """Sentences that go on the document before: a piece of a long document, but for the first."""
+
+
+def check_layout(layout: str) -> None:
+    """Raise a ValueError for an unknown layout."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}")
+
+
+def documents_between_marks(
+    lines: Iterable[str], layout: str, paragraphs: bool = False, longest: int = sys.maxsize
+) -> Iterator[list[str]]:
+    """Yield the documents of lines in a layout, "auto" for prose; marks end documents.
+
+    Of prose, `paragraphs` are whole ones instead of sentences.
+    """
+    for text in _between_marks(lines):
+        if layout == "lines":
+            yield from documents_from_lines(text, longest)
+        elif layout == "words":
+            yield from documents_from_words(text, longest)
+        else:
+            yield from documents_from_prose(text, longest, paragraphs)
+
+
+def one_document(
+    lines: Iterable[str], layout: str, paragraphs: bool = False
+) -> Iterator[list[str]]:
+    """Yield the document of a text, which may have blank lines; several if marks are in it."""
+    for text in _between_marks(lines):
+        documents = documents_between_marks(text, layout, paragraphs)
+        document = list(itertools.chain.from_iterable(documents))
+        if document:
+            yield document
+
+
+def _between_marks(lines: Iterable[str]) -> Iterator[Iterator[str]]:
     """Yield the lines of each text between two marks; each must be read before the next one."""
     parts = (part for line in lines for part in _between(line))
     groups = itertools.groupby(parts, key=lambda part: part is None)
@@ -52,10 +92,6 @@ def _between(line: str) -> Iterator[str | None]:
         if number:
             yield None
         yield part
-
-
-class Continued(list):
-    """Sentences that go on the document before: a piece of a long document, but for the first."""
 
 
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import abc
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tfnlp.data.corpus.documents import expand
+from tfnlp.data.corpus.documents import named_files
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
 from tfnlp.data.labelled.tables import (
     Column,
@@ -175,7 +175,7 @@ class RowForm(abc.ABC):
 
     def _of_files(self, paths: Sequence[str | os.PathLike], how: Reading) -> TaskData:
         data = TaskData([])
-        for path in _expanded(paths):
+        for path in named_files(paths):
             if path.startswith("tfds:"):
                 part = self.of_table(tfds_table(path, self.has_class_names), how)
             else:
@@ -252,12 +252,3 @@ class RowForm(abc.ABC):
 
 def _kind(row: Record) -> str:
     return "dict" if isinstance(row, dict) else "tuple"
-
-
-def _expanded(paths: Iterable[str | os.PathLike]) -> Iterator[str]:
-    """Yield `tfds:` names and paths of files, which are there, those that globs match included."""
-    for path in map(os.fspath, paths):
-        if path.startswith("tfds:"):
-            yield path
-        else:
-            yield from expand(path)

@@ -5,6 +5,7 @@ Files are `.tsv`, `.csv`, `.jsonl` and `.parquet`.
 
 import contextlib
 import csv
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from tfnlp.data.labelled.rows import (
     json_rows,
     no_examples,
 )
+from tfnlp.data.rows import plain, with_names
 from tfnlp.extras import needed
 from tfnlp.files import no_file
 from tfnlp.text.words import MARKS
@@ -127,11 +129,12 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
             places = (f"row {number}" for number in range(1, len(rows) + 1))
             return Table(path, list(file.schema_arrow.names), zip(places, rows, strict=True))
     if kind in JSON_KINDS:
-        rows = list(json_rows(path))
-        header = next((list(row) for _, row in rows if isinstance(row, dict)), None)
-        if header is None:
-            raise no_examples(path, [f"{path}, {where}: {bad}" for where, bad in rows])
-        return Table(path, header, rows)
+        rows, before = json_rows(path), []
+        for found in rows:
+            before.append(found)
+            if isinstance(found[1], dict):
+                return Table(path, list(found[1]), itertools.chain(before, rows))
+        raise no_examples(path, [f"{path}, {where}: {bad}" for where, bad in before])
     quotes = "enclose fields"
     if kind == ".csv":
         rows = _quoted_rows(path, ",")
@@ -172,10 +175,7 @@ def open_parquet(path: str | os.PathLike) -> Iterator[Any]:
 
 
 def tfds_table(source: str, class_names: bool = True) -> Table:
-    """Return a prepared TFDS data set as a table of its features, of plain values.
-
-    Classes are names (None for -1, an unknown class), or numbers if `class_names` is False.
-    """
+    """Return a prepared TFDS data set as a table of its features; classes see `with_names`."""
     builder, split = open_tfds(source)
     features = builder.info.features
 
@@ -183,40 +183,13 @@ def tfds_table(source: str, class_names: bool = True) -> Table:
         dataset = builder.as_dataset(split=split, shuffle_files=False)
         for number, example in enumerate(dataset.as_numpy_iterator()):
             try:
-                row = {key: _plain(features[key], example[key], class_names) for key in features}
+                row = plain(example)
+                row = {key: with_names(features[key], row[key], class_names) for key in features}
             except UnicodeDecodeError:
                 row = BadRow("is not UTF-8 text")
             yield f"example {number}", row
 
     return Table(source, list(features), rows())
-
-
-def _plain(feature: Any, value: Any, class_names: bool) -> Any:
-    """Return a feature's value as str, int, float, bool, list or dict."""
-    import tensorflow_datasets as tfds
-
-    if isinstance(feature, tfds.features.ClassLabel):
-        number = int(value)
-        if not class_names:
-            return number
-        return feature.int2str(number) if number >= 0 else None
-    inner = getattr(feature, "feature", None)  # of a sequence
-    if isinstance(inner, tfds.features.FeaturesDict):  # a dict of lists, to a list of dicts
-        lists = {key: _values(inner[key], value[key], class_names) for key in inner}
-        return [dict(zip(lists, entry, strict=True)) for entry in zip(*lists.values(), strict=True)]
-    if inner is not None:
-        return _values(inner, value, class_names)
-    if isinstance(feature, tfds.features.FeaturesDict):
-        return {key: _plain(feature[key], value[key], class_names) for key in feature}
-    if isinstance(value, bytes):
-        return value.decode("utf-8")
-    if getattr(value, "shape", None) == ():
-        return value.item()
-    return value
-
-
-def _values(feature: Any, values: Iterable, class_names: bool) -> list:
-    return [_plain(feature, value, class_names) for value in values]
 
 
 def find_columns(
