@@ -5,12 +5,8 @@
 
 Both libraries run in this process on the same inputs, in alternating blocks, each with and
 without XLA; the faster of the two counts. With `--peer-python` Hugging Face transformers takes the
-same training steps (`benchmarks/training_torch.py`), in processes of its own. Shares are of the
-peak that 2048 x 2048 matrix products reach in the same run. Matrix products are counted, a
-multiply-add as two:
-
-    encoder, a token:      L (2 (4 H^2 + 2 H F) + 4 T H)
-    masked LM, a sequence: P 2 (H^2 + H V), and a training step is three forward passes
+same training steps (`benchmarks/hugging_face.py`), in processes of its own. Shares are of the peak
+that 2048 x 2048 matrix products reach in the same run, of the products that `cases` counts.
 """
 
 import argparse
@@ -22,15 +18,13 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import keras
 import keras_hub
-import numpy as np
 import tensorflow as tf
 
-from benchmarks import training_torch
+from benchmarks import cases, turns
 from benchmarks.timing import PEAK_FLOPS, measure, peak
 from tfnlp import models, objectives, training
 
-VOCAB, PREDICTIONS = 30522, 20
-SIZES = {"4x256": (4, 256, 4), "12x768": (12, 768, 12)}
+VOCAB, PREDICTIONS = cases.VOCAB["bert"], 20
 DTYPES = ("float32", "mixed_bfloat16", "bfloat16")
 CASES = [  # work, size, rows, tokens, dtypes
     ("inference", "12x768", 8, 128, DTYPES),
@@ -49,8 +43,6 @@ def main():
     parser.add_argument("--only", action="append", default=[], help="cases whose name holds this")
     parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--peer-python", metavar="PYTHON", help="with torch and transformers")
-    modes = training_torch.MODES
-    parser.add_argument("--peer-modes", nargs="+", choices=modes, default=modes)
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", message="Gradients do not exist")  # keras-hub's pooler
     print("seq/s, the faster of", *arguments.graphs)
@@ -65,21 +57,20 @@ def run(name, work, size, rows, length, dtype, arguments):
     """Measures one case and prints its row."""
     keras.backend.clear_session()
     keras.config.set_dtype_policy(dtype)
-    inputs = random_batch(rows, length)
+    case = {**cases.SIZES[size], "family": "bert", "vocab": VOCAB, "rows": rows, "length": length,
+            "predictions": PREDICTIONS, "dtype": dtype}  # fmt: skip
+    batch = {name: tf.constant(x) for name, x in cases.batch_of(case).items()}
     makers = (ours_inference, theirs_inference)
     if work == "training":
         makers = (ours_training, theirs_training)
     candidates = {
-        f"{library} {graph}": make(SIZES[size], inputs, GRAPHS[graph])
+        f"{library} {graph}": make(case, batch, GRAPHS[graph])
         for library, make in zip(("tfnlp", "keras-hub"), makers, strict=True)
         for graph in arguments.graphs
     }
-    layers, hidden, heads = SIZES[size]
-    case = dict(family="bert", layers=layers, hidden=hidden, heads=heads, vocab=VOCAB, rows=rows,
-                length=length, predictions=PREDICTIONS, dtype=dtype)  # fmt: skip
     peers = {}
     if work == "training" and arguments.peer_python:
-        peers = training_torch.children(arguments.peer_python, arguments.peer_modes, **case)
+        peers = turns.hugging_face(arguments.peer_python, case)
     candidates.update({peer: child.turn for peer, child in peers.items()})
     candidates["peak"] = peak("float32" if dtype == "float32" else "bfloat16")
     seconds = measure(candidates, arguments.rounds, arguments.seconds)
@@ -89,59 +80,35 @@ def run(name, work, size, rows, length, dtype, arguments):
     rate = PEAK_FLOPS / seconds.pop("peak")
     best = {}  # library to (sequences a second, mode)
     for candidate, each in seconds.items():
-        library, _, mode = candidate.partition(" ")
+        library, _, mode = candidate.rpartition(" ")
         best[library] = max(best.get(library, (0.0, "")), (rows / each, mode))
     ours = best["tfnlp"][0]
     cells = [
         f"{library} {each:.1f} {mode}" + (f" = {ours / each:.2f}" if library != "tfnlp" else "")
         for library, (each, mode) in best.items()
     ]
-    share = flops(work, length, *SIZES[size]) * ours / rate
+    flops = cases.encoder_flops(case) if work == "inference" else cases.step_flops(case)
+    share = flops / rows * ours / rate
     print(f"{name}: {', '.join(cells)}; {share:.2f} of peak", flush=True)
 
 
-def flops(work, length, layers, hidden, heads):
-    """Floating-point operations a sequence."""
-    encoder = length * layers * (2 * (4 * hidden**2 + 2 * hidden * 4 * hidden))
-    encoder += length * layers * 4 * length * hidden
-    head = PREDICTIONS * 2 * (hidden**2 + hidden * VOCAB)
-    return encoder if work == "inference" else 3 * (encoder + head)
+def ours_encoder(case):
+    sizes = case["layers"], case["hidden"], case["heads"], 4 * case["hidden"]
+    return models.bert(VOCAB, *sizes, pooler=False, seq_length=case["length"])
 
 
-def random_batch(rows, length):
-    """A full batch (no padding) as the masked-LM task takes it."""
-    random = np.random.default_rng(0)
-    shape = (rows, PREDICTIONS)
-    return {
-        "input_word_ids": tf.constant(random.integers(1000, VOCAB, (rows, length)), "int32"),
-        "input_mask": tf.ones((rows, length), "int32"),
-        "input_type_ids": tf.zeros((rows, length), "int32"),
-        "masked_lm_positions": tf.constant(random.integers(1, length, shape), "int32"),
-        "masked_lm_ids": tf.constant(random.integers(1000, VOCAB, shape), "int32"),
-        "masked_lm_weights": tf.ones(shape),
-    }
+def theirs_backbone(case):
+    sizes = case["layers"], case["heads"], case["hidden"], 4 * case["hidden"]
+    return keras_hub.models.BertBackbone(VOCAB, *sizes, dropout=0.1, max_sequence_length=512)
 
 
-def ours_encoder(size, batch):
-    layers, hidden, heads = size
-    length = batch["input_word_ids"].shape[1]
-    return models.bert(VOCAB, layers, hidden, heads, 4 * hidden, pooler=False, seq_length=length)
-
-
-def theirs_backbone(size):
-    layers, hidden, heads = size
-    return keras_hub.models.BertBackbone(
-        VOCAB, layers, heads, hidden, 4 * hidden, dropout=0.1, max_sequence_length=512
-    )
-
-
-def ours_inference(size, batch, jit):
-    encoder = ours_encoder(size, batch)
+def ours_inference(case, batch, jit):
+    encoder = ours_encoder(case)
     return inference(encoder, {name: batch[name] for name in encoder.input}, jit)
 
 
-def theirs_inference(size, batch, jit):
-    return inference(theirs_backbone(size), theirs_inputs(batch), jit)
+def theirs_inference(case, batch, jit):
+    return inference(theirs_backbone(case), theirs_inputs(batch), jit)
 
 
 def inference(encoder, inputs, jit):
@@ -157,9 +124,9 @@ def theirs_inputs(batch):
     }
 
 
-def ours_training(size, batch, jit):
+def ours_training(case, batch, jit):
     model = models.bert_pretrainer(
-        ours_encoder(size, batch), next_sentence=False, max_predictions=PREDICTIONS
+        ours_encoder(case), next_sentence=False, max_predictions=PREDICTIONS
     )
     trainer = training.Trainer(
         objectives.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=jit
@@ -168,8 +135,8 @@ def ours_training(size, batch, jit):
     return lambda: trainer.train_steps(iterator, 1)["loss/masked_lm"].numpy()
 
 
-def theirs_training(size, batch, jit):
-    model = keras_hub.models.BertMaskedLM(theirs_backbone(size), preprocessor=None)
+def theirs_training(case, batch, jit):
+    model = keras_hub.models.BertMaskedLM(theirs_backbone(case), preprocessor=None)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = keras.optimizers.AdamW(1e-4, global_clipnorm=1.0)
     model.compile(optimizer, loss, jit_compile=jit)

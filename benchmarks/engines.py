@@ -23,12 +23,10 @@ import pathlib
 import statistics
 import sys
 
-import numpy as np
-
 from benchmarks import turns
+from benchmarks.cases import SIZES, VOCAB, batch_of, policy_of
 
-VOCAB, PREDICTIONS = 30522, 20
-SIZES = {"4x256": (4, 256, 4), "12x768": (12, 768, 12)}  # layers, hidden size, heads
+PREDICTIONS = 20
 # Size, sequences, their length, and how many steps make a turn.
 SHAPES = [("4x256", 32, 128, 6), ("4x256", 8, 128, 20), ("12x768", 8, 128, 2)]
 # The module of a cell, and what it is told.
@@ -57,11 +55,10 @@ def main():
     for (size, batch, length, steps), dtype in itertools.product(SHAPES, ("float32", "bfloat16")):
         name = f"{size}, {batch} x {length}, {dtype}"
         if all(word in name for word in args.only):
-            case = dict(size=size, batch=batch, length=length, dtype=dtype, steps=steps)
-            print(
-                f"| {name} | {' | '.join(cells({**case, 'rounds': args.rounds}, args))} |",
-                flush=True,
-            )
+            case = {**SIZES[size], "family": "bert", "vocab": VOCAB["bert"], "rows": batch,
+                    "length": length, "predictions": PREDICTIONS, "dtype": dtype, "steps": steps,
+                    "rounds": args.rounds}  # fmt: skip
+            print(f"| {name} | {' | '.join(cells(case, args))} |", flush=True)
 
 
 def cells(case, args):
@@ -82,35 +79,12 @@ def cells(case, args):
 
 
 def take_turns(case, step):
-    """The work of a cell: turns of `case["steps"]` steps until as many as wanted were made.
+    """The work of a cell: turns of `case["steps"]` calls of `step`, which returns its loss."""
 
-    Args:
-        case: what the process is told.
-        step: makes a step and returns its loss.
-    """
-    each = turns.Turns()
-    for turn in range(case["rounds"] + 1):  # the first one compiles
-        for _ in range(case["steps"]):
-            loss = step()
-            each.taken, each.examples = each.taken + 1, each.examples + case["batch"]
-        each.report(loss=loss, done=turn == case["rounds"])
-        if turn < case["rounds"]:
-            each.wait()
+    def turn():
+        return {"loss": [step() for _ in range(case["steps"])][-1]}
 
-
-def batch_of(case):
-    """A full batch (no padding), as the task takes it: dict of numpy arrays."""
-    random, count, length = np.random.default_rng(0), case["batch"], case["length"]
-    shape = (count, PREDICTIONS)
-    return {
-        "input_word_ids": random.integers(1000, VOCAB, (count, length), "int32"),
-        "input_mask": np.ones((count, length), "int32"),
-        "input_type_ids": np.tile((np.arange(length) >= length // 2).astype("int32"), (count, 1)),
-        "masked_lm_positions": random.integers(1, length, shape, "int32"),
-        "masked_lm_ids": random.integers(1000, VOCAB, shape, "int32"),
-        "masked_lm_weights": np.ones(shape, "float32"),
-        "next_sentence_labels": random.integers(0, 2, count, "int32"),
-    }
+    turns.take(case["rounds"], turn, case["steps"] * case["rows"])
 
 
 def work(case):
@@ -119,10 +93,9 @@ def work(case):
 
     from tfnlp import models, objectives, training
 
-    dtype = "float32" if case["dtype"] == "float32" else f"mixed_{case['dtype']}"
-    keras.config.set_dtype_policy(dtype)
-    layers, hidden, heads = SIZES[case["size"]]
-    encoder = models.bert(VOCAB, layers, hidden, heads, 4 * hidden, seq_length=case["length"])
+    keras.config.set_dtype_policy(policy_of(case["dtype"]))
+    sizes = case["layers"], case["hidden"], case["heads"], 4 * case["hidden"]
+    encoder = models.bert(case["vocab"], *sizes, seq_length=case["length"])
     model = models.bert_pretrainer(encoder, max_predictions=PREDICTIONS)
     trainer = training.Trainer(
         objectives.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=case["jit_compile"]

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from benchmarks.engines import SIZES, VOCAB, batch_of, take_turns
+from benchmarks.cases import VOCAB, batch_of
+from benchmarks.engines import take_turns
 
 RATE = 0.1  # of dropout
 normal = nn.initializers.truncated_normal(0.02)
@@ -55,7 +56,7 @@ class Bert(nn.Module):
             nn.Embed, features=self.hidden, dtype=self.dtype, embedding_init=normal
         )
         ids = batch["input_word_ids"]
-        table = embed(VOCAB, name="tokens")
+        table = embed(VOCAB["bert"], name="tokens")
         x = table(ids) + embed(2, name="segments")(batch["input_type_ids"])
         x = x + embed(512, name="positions")(jnp.arange(ids.shape[1])[None])
         x = nn.Dropout(RATE, deterministic=False)(norm()(x))
@@ -66,14 +67,15 @@ class Bert(nn.Module):
         pair = nn.Dense(2, kernel_init=normal)(pooled.astype("float32"))
         picked = jnp.take_along_axis(x, batch["masked_lm_positions"][..., None], axis=1)
         picked = norm()(nn.gelu(dense(self.hidden)(picked), approximate=False))
-        bias = self.param("bias", nn.initializers.zeros, (VOCAB,))
+        bias = self.param("bias", nn.initializers.zeros, (VOCAB["bert"],))
         return table.attend(picked).astype("float32") + bias, pair
 
 
 def main():
     case = json.loads(sys.argv[1])
     jax.config.update("jax_default_prng_impl", case["prng"])
-    model = Bert(*SIZES[case["size"]], dtype=jnp.dtype(case["dtype"]))
+    sizes = case["layers"], case["hidden"], case["heads"]
+    model = Bert(*sizes, dtype=jnp.dtype(case["dtype"]))
     batch = batch_of(case)
     key = jax.random.key(0)
     params = jax.jit(model.init)({"params": key, "dropout": key}, batch)["params"]

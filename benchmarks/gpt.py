@@ -25,9 +25,9 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import training_torch
+from benchmarks import cases, turns
 from benchmarks.timing import PEAK_FLOPS, measure, peak
-from tfnlp import checkpoints, data, models, objectives, training
+from tfnlp import checkpoints, models, objectives, training
 
 PROMPT, NEW, VOCAB = 32, 64, models.GPT2_SMALL["vocab_size"]
 ROWS = (1, 8)
@@ -132,39 +132,35 @@ def _hugging_face(model, ids, kind):
 
 
 def _train(arguments):
-    rows, length, vocab = 16, 128, 40000
     policy = "mixed_bfloat16" if arguments.bf16 else "float32"
-    stream = np.random.default_rng(0).integers(0, vocab, 100_000).astype("int32")
-    windows = data.TokenWindows(stream, batch_size=rows, window=length)
+    case = {**cases.SIZES["4x256"], "family": "gpt", "vocab": 40_000, "rows": 16, "length": 128,
+            "dtype": policy}  # fmt: skip
+    batch = cases.batch_of(case)
     candidates = {}
     for jit in (False, True):
         how = "compiled" if jit else "plain"
         encoder = models.gpt(
-            vocab, **models.GPT_MINI, max_positions=512, seq_length=length, dtype=policy
+            case["vocab"], **models.GPT_MINI, max_positions=512, seq_length=128, dtype=policy
         )
         task = objectives.GPTPretraining(models.gpt_pretrainer(encoder))
         trainer = training.Trainer(task, training.AdamW(), 1e-4, clip_norm=None, jit_compile=jit)
-        batches = iter(windows.dataset())
-        candidates[f"tfnlp {how}"] = lambda t=trainer, b=batches: float(
-            t.train_steps(b, 1)["loss/lm"]
+        steps = iter(tf.data.Dataset.from_tensors(batch).repeat())
+        candidates[f"tfnlp {how}"] = lambda t=trainer, s=steps: float(
+            t.train_steps(s, 1)["loss/lm"]
         )
-        candidates[f"keras-hub {how}"] = _keras_hub_step(windows.batch(0), vocab, jit, policy)
+        candidates[f"keras-hub {how}"] = _keras_hub_step(batch, case["vocab"], jit, policy)
     peers = {}
     if arguments.peer_python:
-        case = dict(family="gpt", layers=4, hidden=256, heads=4, vocab=vocab, rows=rows)
-        case.update(length=length, dtype=policy)
-        peers = training_torch.children(arguments.peer_python, **case)
-    candidates.update({n.replace("torch", "Hugging Face"): c.turn for n, c in peers.items()})
+        peers = turns.hugging_face(arguments.peer_python, case, clip_norm=None)
+    candidates.update({name: child.turn for name, child in peers.items()})
     candidates["peak"] = peak("bfloat16" if arguments.bf16 else "float32")
     timings = measure(candidates, arguments.rounds, arguments.seconds)
     for child in peers.values():
         child.close()
     rate = PEAK_FLOPS / timings.pop("peak")
-    hidden, layers = 256, 4
-    token = layers * (2 * 12 * hidden**2 + 4 * length * hidden) + 2 * hidden * vocab
     print(f"train, {policy}; peak {rate / 1e9:.0f} GFLOP/s")
-    floor = 3 * rows * length * token / rate
-    _report(timings, rows * length, "tokens/s", lambda t: floor / t)
+    floor = cases.step_flops(case) / rate
+    _report(timings, case["rows"] * case["length"], "tokens/s", lambda t: floor / t)
 
 
 def _keras_hub_step(batch, vocab, jit, policy):

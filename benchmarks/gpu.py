@@ -24,19 +24,19 @@ import subprocess
 import sys
 import time
 
-import numpy as np
+from benchmarks.cases import SIZES, VOCAB, batch_of, encoder_flops, step_flops
 
-VOCAB = {"bert": 30522, "gpt": 50304}
-BASE = {"layers": 12, "hidden": 768, "heads": 12}
+BERT = {**SIZES["12x768"], "family": "bert", "vocab": VOCAB["bert"], "dtype": "bfloat16"}
+GPT = {**BERT, "family": "gpt", "vocab": VOCAB["gpt"]}
 CASES = {
-    "BERT-base step, 32 x 512": {"work": "train", "family": "bert", "rows": 32, "length": 512},
-    "BERT-base step, 256 x 128": {"work": "train", "family": "bert", "rows": 256, "length": 128},
-    "GPT-2 small step, 8 x 1024": {"work": "train", "family": "gpt", "rows": 8, "length": 1024},
-    "BERT-base forward, 256 x 128": {"work": "run", "family": "bert", "rows": 256, "length": 128},
-    "BERT-base forward, 64 x 512": {"work": "run", "family": "bert", "rows": 64, "length": 512},
+    "BERT-base step, 32 x 512": {**BERT, "work": "train", "rows": 32, "length": 512},
+    "BERT-base step, 256 x 128": {**BERT, "work": "train", "rows": 256, "length": 128},
+    "GPT-2 small step, 8 x 1024": {**GPT, "work": "train", "rows": 8, "length": 1024},
+    "BERT-base forward, 256 x 128": {**BERT, "work": "run", "rows": 256, "length": 128},
+    "BERT-base forward, 64 x 512": {**BERT, "work": "run", "rows": 64, "length": 512},
     **{
         f"GPT-2 small writes 128 after 64, {rows} prompts": {
-            "work": "write", "family": "gpt", "rows": rows, "length": 192, "prompt": 64,
+            **GPT, "work": "write", "rows": rows, "length": 192, "prompt": 64,
         }
         for rows in (1, 8, 64)
     },
@@ -66,13 +66,8 @@ def main():
     for name, case in CASES.items():
         if not all(word in name for word in args.only):
             continue
-        case = {
-            **BASE,
-            **case,
-            "block": args.block,
-            "trace": args.trace,
-            **(TINY if args.tiny else {}),
-        }
+        case = {**case, **(TINY if args.tiny else {}), "block": args.block, "trace": args.trace}
+        case["predictions"] = max(1, round(case["length"] * 0.15))
         found[name] = {side: child(side, case, args.limit, output) for side in args.sides}
         print(row(name, found[name]), flush=True)
         (output / "gpu.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
@@ -151,42 +146,13 @@ def measured(case, call, wait):
 
 def flops(case):
     """Operations of the products of a call."""
-    hidden, length = case["hidden"], case["length"]
-    seen = length / 2 if case["family"] == "gpt" else length
-    row = case["layers"] * length * (24 * hidden**2 + 4 * seen * hidden)
-    if case["work"] == "run":
-        return case["rows"] * row
+    if case["work"] == "train":
+        return step_flops(case)
+    head = 0
     if case["work"] == "write":
         written = case["length"] - case["prompt"]
-        return case["rows"] * (row + 2 * written * hidden * VOCAB[case["family"]])
-    predicted = length if case["family"] == "gpt" else predictions(case)
-    return 3 * case["rows"] * (row + 2 * predicted * hidden * VOCAB[case["family"]])
-
-
-def predictions(case):
-    return max(1, round(case["length"] * 0.15))
-
-
-def batch_of(case):
-    """The arrays of a batch, by the names of tfnlp's objectives."""
-    random, shape = np.random.default_rng(0), (case["rows"], case["length"])
-    vocab = VOCAB[case["family"]]
-    if case["family"] == "gpt":
-        ids = random.integers(0, vocab, (shape[0], shape[1] + 1), "int32")
-        batch = {"input_ids": ids[:, :-1], "input_word_ids": ids[:, :-1], "targets": ids[:, 1:]}
-        ones = {"input_mask": np.ones(shape, "int32"), "weights": np.ones(shape, "float32")}
-        return {**batch, **ones}
-    masked = (case["rows"], predictions(case))
-    halves = (np.arange(shape[1]) >= shape[1] // 2).astype("int32")
-    return {
-        "input_word_ids": random.integers(1000, vocab, shape, "int32"),
-        "input_mask": np.ones(shape, "int32"),
-        "input_type_ids": np.tile(halves, (shape[0], 1)),
-        "masked_lm_positions": random.integers(1, shape[1], masked, "int32"),
-        "masked_lm_ids": random.integers(1000, vocab, masked, "int32"),
-        "masked_lm_weights": np.ones(masked, "float32"),
-        "next_sentence_labels": random.integers(0, 2, shape[0], "int32"),
-    }
+        head = case["rows"] * 2 * written * case["hidden"] * case["vocab"]
+    return encoder_flops(case) + head
 
 
 def tfnlp(case):
@@ -210,7 +176,7 @@ def tfnlp_model(case, **settings):
 
     sizes = {"num_layers": case["layers"], "hidden_size": case["hidden"]}
     sizes |= {"num_heads": case["heads"], "intermediate_size": 4 * case["hidden"]}
-    sizes |= {"vocab_size": VOCAB[case["family"]], "seq_length": case["length"], **settings}
+    sizes |= {"vocab_size": case["vocab"], "seq_length": case["length"], **settings}
     if case["family"] == "bert":
         return models.bert(**sizes)
     return models.gpt(**{**models.GPT2_SMALL, **sizes, "max_positions": case["length"]})
@@ -224,7 +190,7 @@ def tfnlp_step(case):
 
     encoder = tfnlp_model(case, dropout=RATE, attention_dropout=RATE)
     if case["family"] == "bert":
-        model = models.bert_pretrainer(encoder, max_predictions=predictions(case))
+        model = models.bert_pretrainer(encoder, max_predictions=case["predictions"])
         objective = objectives.BertPretraining(model)
     else:
         model = models.gpt_pretrainer(encoder)
@@ -286,83 +252,23 @@ def transformers(case):
     """One case of Hugging Face's, in this process."""
     import torch
 
+    from benchmarks import hugging_face
+
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.set_float32_matmul_precision("high")
-    batch = {k: torch.from_numpy(x).to(device).long() for k, x in batch_of(case).items()}
-    model = transformers_model(case).to(device)
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-    if case["work"] == "run":
-        forward = torch.compile(model.eval().bfloat16())
-        ids = batch["input_word_ids"]
-
-        def call():
-            with torch.inference_mode():
-                return forward(input_ids=ids).pooler_output
-
-    elif case["work"] == "write":
-        ids, written = torch.from_numpy(prompts(case)).to(device).long(), case["length"]
-        written -= case["prompt"]
-        how = {"max_new_tokens": written, "min_new_tokens": written, "do_sample": False}
-        model = model.eval().bfloat16()
-
-        def call():
-            return model.generate(ids, cache_implementation="static", pad_token_id=0, **how)
-
+    if case["work"] == "train":
+        model = hugging_face.model_of(case, hugging_face.BertForPreTraining)
+        call = hugging_face.step_of(case, model, compiled=True, device=device)
+    elif case["work"] == "run":
+        call = hugging_face.forward_of(case, device)
     else:
-        call = transformers_step(case, model.train(), batch, device)
+        model = hugging_face.model_of(case).to(device).eval().bfloat16()
+        ids = torch.from_numpy(prompts(case)).to(device).long()
+        call = hugging_face.writer_of(model, ids, case["length"] - case["prompt"])
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     found = measured(case, call, lambda result: wait())
     memory = torch.cuda.max_memory_allocated() if device == "cuda" else 0
     return {**found, "memory": memory / 2**30}
-
-
-def transformers_model(case):
-    from transformers import BertConfig, BertForPreTraining, BertModel, GPT2Config, GPT2LMHeadModel
-
-    vocab = VOCAB[case["family"]]
-    if case["family"] == "gpt":
-        return GPT2LMHeadModel(GPT2Config(
-            vocab_size=vocab, n_embd=case["hidden"], n_layer=case["layers"], n_head=case["heads"],
-            n_positions=case["length"], resid_pdrop=RATE, embd_pdrop=RATE, attn_pdrop=RATE,
-        ))  # fmt: skip
-    config = BertConfig(
-        vocab_size=vocab, hidden_size=case["hidden"], num_hidden_layers=case["layers"],
-        num_attention_heads=case["heads"], intermediate_size=4 * case["hidden"],
-        hidden_dropout_prob=RATE, attention_probs_dropout_prob=RATE,
-    )  # fmt: skip
-    return BertModel(config) if case["work"] == "run" else BertForPreTraining(config)
-
-
-def transformers_step(case, model, batch, device):
-    import torch
-    from torch.nn.functional import cross_entropy
-
-    def bert():
-        hidden, pooled = model.bert(
-            input_ids=batch["input_word_ids"], token_type_ids=batch["input_type_ids"]
-        )[:2]
-        places = batch["masked_lm_positions"][..., None].expand(-1, -1, hidden.shape[-1])
-        logits, pairs = model.cls(hidden.gather(1, places), pooled)
-        loss = cross_entropy(logits.float().flatten(0, 1), batch["masked_lm_ids"].flatten())
-        return loss + cross_entropy(pairs.float(), batch["next_sentence_labels"])
-
-    def gpt():
-        logits = model(input_ids=batch["input_ids"], use_cache=False).logits
-        return cross_entropy(logits.float().flatten(0, 1), batch["targets"].flatten())
-
-    loss_of = torch.compile(bert if case["family"] == "bert" else gpt)
-    parameters = list(model.parameters())
-    optimizer = torch.optim.AdamW(parameters, 1e-4, weight_decay=0.01, fused=device == "cuda")
-
-    def call():
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device, torch.bfloat16):
-            loss = loss_of()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-        return loss
-
-    return call
 
 
 SIDES = {"tfnlp": tfnlp, "transformers": transformers}

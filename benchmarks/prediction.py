@@ -31,9 +31,9 @@ import time
 import numpy as np
 
 from benchmarks import turns
+from benchmarks.cases import SIZES, VOCAB, policy_of
 
-VOCAB, SHORTEST, LONGEST, CLASSES = 30522, 10, 128, 2
-SIZES = {"12x768": (12, 768, 12), "4x256": (4, 256, 4)}  # layers, hidden size, heads
+SHORTEST, LONGEST, CLASSES = 10, 128, 2
 # Size, lengths, rows of a batch (of the longest texts), and how many times the number of texts.
 CASES = [
     ("12x768", "mixed", 32, 1),
@@ -69,8 +69,9 @@ def main():
             batch = args.batch_size or rows
             name = f"{size}, {lengths}, batches of {batch}, {dtype}"
             if all(word in name for word in args.only):
-                case = dict(size=size, lengths=lengths, batch=batch, dtype=dtype, modes=args.modes)
-                case.update(texts=args.texts * times, rounds=args.rounds)
+                case = {**SIZES[size], "vocab": VOCAB["bert"], "lengths": lengths, "batch": batch,
+                        "dtype": dtype, "modes": args.modes, "texts": args.texts * times,
+                        "rounds": args.rounds}  # fmt: skip
                 print(f"| {name} | {' | '.join(cells(case, args))} |", flush=True)
 
 
@@ -101,22 +102,28 @@ def take_turns(case, modes):
         case: what the process is told.
         modes: dict of name to a function of lists of ids that returns logits `[N, 2]`.
     """
-    each, texts, seconds = turns.Turns(), texts_of(case), {}
+    texts, chosen = texts_of(case), []
     wanted = [name for name in modes if any(word in name for word in case["modes"] or ())]
-    for name in wanted or modes:
-        modes[name](texts)  # traces and compiles
-        started = time.perf_counter()
-        logits = modes[name](texts)
-        seconds[name] = time.perf_counter() - started
-        # In the texts' order: each is what it is alone.
-        np.testing.assert_allclose(logits[5:6], modes[name](texts[5:6]), atol=0.05)
-    mode = min(seconds, key=seconds.get)
-    each.report(mode=mode)
-    for turn in range(case["rounds"]):
-        each.wait()
-        modes[mode](texts)
-        each.examples = len(texts)
-        each.report(mode=mode, done=turn == case["rounds"] - 1)
+
+    def fastest():
+        seconds = {}
+        for name in wanted or modes:
+            modes[name](texts)  # traces and compiles
+            started = time.perf_counter()
+            logits = modes[name](texts)
+            seconds[name] = time.perf_counter() - started
+            # In the texts' order: each is what it is alone.
+            np.testing.assert_allclose(logits[5:6], modes[name](texts[5:6]), atol=0.05)
+        return min(seconds, key=seconds.get)
+
+    def predict():
+        if chosen:
+            modes[chosen[0]](texts)
+        else:
+            chosen.append(fastest())
+        return {"mode": chosen[0]}
+
+    turns.take(case["rounds"], predict, len(texts))
 
 
 def texts_of(case):
@@ -125,7 +132,7 @@ def texts_of(case):
     sizes = np.full(case["texts"], LONGEST)
     if case["lengths"] == "mixed":
         sizes = random.integers(SHORTEST, LONGEST + 1, case["texts"])
-    return [random.integers(1000, VOCAB, size) for size in sizes]
+    return [random.integers(1000, VOCAB["bert"], size) for size in sizes]
 
 
 def in_batches(texts, rows, logits_of, multiple=1):
@@ -147,10 +154,10 @@ def tfnlp_modes(case):
 
     from tfnlp import data, models, training
 
-    dtype = "float32" if case["dtype"] == "float32" else f"mixed_{case['dtype']}"
+    dtype = policy_of(case["dtype"])
     keras.config.set_dtype_policy(dtype)
-    layers, hidden, heads = SIZES[case["size"]]
-    encoder = models.bert(VOCAB, layers, hidden, heads, 4 * hidden)
+    sizes = case["layers"], case["hidden"], case["heads"], 4 * case["hidden"]
+    encoder = models.bert(case["vocab"], *sizes)
     predict = training.predictor(models.bert_task(encoder, "class", CLASSES))
 
     def predicted(texts):
@@ -173,7 +180,7 @@ def keras_hub_modes(case):
     import tensorflow as tf
 
     mixed, rows, modes = case["lengths"] == "mixed", case["batch"], {}
-    layers, hidden, heads = SIZES[case["size"]]
+    sizes = case["layers"], case["heads"], case["hidden"], 4 * case["hidden"]
     narrow = ("mixed_bfloat16", "bfloat16")
 
     def function(model, rows, jit):
@@ -193,9 +200,7 @@ def keras_hub_modes(case):
 
     for dtype in ("float32",) if case["dtype"] == "float32" else narrow:
         keras.config.set_dtype_policy(dtype)
-        backbone = keras_hub.models.BertBackbone(
-            VOCAB, layers, heads, hidden, 4 * hidden, max_sequence_length=512
-        )
+        backbone = keras_hub.models.BertBackbone(case["vocab"], *sizes, max_sequence_length=512)
         model = keras_hub.models.BertTextClassifier(
             backbone, num_classes=CLASSES, preprocessor=None
         )

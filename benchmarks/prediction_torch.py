@@ -7,17 +7,17 @@ import sys
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from benchmarks.prediction import CLASSES, SIZES, VOCAB, in_batches, take_turns
+from benchmarks.prediction import CLASSES, in_batches, take_turns
 
 
 def main():
     case = json.loads(sys.argv[1])
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     torch.manual_seed(0)
-    layers, hidden, heads = SIZES[case["size"]]
     config = BertConfig(
-        vocab_size=VOCAB, num_hidden_layers=layers, hidden_size=hidden,
-        num_attention_heads=heads, intermediate_size=4 * hidden, num_labels=CLASSES,
+        vocab_size=case["vocab"], num_hidden_layers=case["layers"], hidden_size=case["hidden"],
+        num_attention_heads=case["heads"], intermediate_size=4 * case["hidden"],
+        num_labels=CLASSES,
     )  # fmt: skip
     model = BertForSequenceClassification(config).eval()
     mixed = case["lengths"] == "mixed"

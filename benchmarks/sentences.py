@@ -76,18 +76,10 @@ def row(dtype, children, output):
 
 def work(case):
     """A process: the vectors of the same texts, once in each turn."""
-    each = turns.Turns()
     with open(case["texts"], encoding="utf-8") as file:
         texts = [line.rstrip("\n") for line in file][: case["count"]]
     embed = of_tfnlp(case) if case["library"] == "tfnlp" else of_sentence_transformers(case)
-    np.save(case["vectors"], embed(texts))  # traces; the first turn does not count
-    each.stepped(1, len(texts))
-    for number in range(case["rounds"]):
-        embed(texts)
-        each.examples = len(texts)
-        each.report(done=number == case["rounds"] - 1)
-        if number < case["rounds"] - 1:
-            each.wait()
+    turns.take(case["rounds"], lambda: np.save(case["vectors"], embed(texts)), len(texts))
 
 
 def of_tfnlp(case):

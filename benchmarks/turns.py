@@ -51,6 +51,23 @@ class Turns:
         self.taken, self.examples = 0, 0
 
 
+def take(rounds, work, examples):
+    """The child's side: `work` in a turn that warms up and in as many as count.
+
+    Args:
+        rounds: turns that count.
+        work: a function that returns a dict to report, or None.
+        examples: of a turn.
+    """
+    each = Turns()
+    for turn in range(rounds + 1):
+        said = work()
+        each.examples += examples
+        each.report(**(said or {}), done=turn == rounds)
+        if turn < rounds:
+            each.wait()
+
+
 class Child:
     """The parent's side of one process, `PYTHON -m benchmarks.MODULE JSON`.
 
@@ -92,6 +109,19 @@ class Child:
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
+
+
+def hugging_face(python, case, clip_norm=1.0):
+    """Processes that take a step of transformers a turn, compiled and not, by name."""
+    return {
+        f"Hugging Face {mode}": Child(
+            "hugging_face",
+            {**case, "compiled": mode == "compiled", "clip_norm": clip_norm},
+            os.devnull,
+            python,
+        )
+        for mode in ("plain", "compiled")
+    }
 
 
 def alternate(children):

@@ -1,7 +1,7 @@
-"""Random models of transformers with random fields: those of `benchmarks/fuzz_peer.py`.
+"""Random models of transformers with random fields: those of `tests/fuzz/published_models.py`.
 
-The goldens are `python fuzz_peer.py small FOLDER FIRST LAST`, by their seeds, with transformers
-5.24 and torch 2.13.
+The goldens are `python published_models_peer.py small FOLDER FIRST LAST`, by their seeds, with
+transformers 5.24 and torch 2.13.
 """
 
 import shutil
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import tfnlp
-from benchmarks import fuzz_checkpoints
+from tests.fuzz import published_models
 from tests.support import GOLDENS
 
 FUZZ = GOLDENS / "huggingface_fuzz"
 REFUSED = ("pissa", "olora", "use_dora")  # options of PEFT
 SEEDS = sorted(path.stem for path in FUZZ.glob("*.npz"))
 FIFTIES = range(0, 500, 50)
-needs_peers = pytest.mark.skipif(not fuzz_checkpoints.PEER.exists(), reason="needs `make peers`")
+needs_peers = pytest.mark.skipif(not published_models.PEER.exists(), reason="needs `make peers`")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -25,16 +25,16 @@ def test_numbers_of_a_random_model_are_equal(seed, tmp_path, capsys):
     """And those of the folder that is written of it, which is read again."""
     shutil.copytree(FUZZ / seed, tmp_path / "x")
     stored = dict(np.load(FUZZ / f"{seed}.npz"))
-    assert fuzz_checkpoints.read(tmp_path / "x", stored) == ("equal", "")
+    assert published_models.read(tmp_path / "x", stored) == ("equal", "")
     assert "does not know" not in capsys.readouterr().err
-    assert fuzz_checkpoints.read(tmp_path / "x.written", stored, write=False) == ("equal", "")
+    assert published_models.read(tmp_path / "x.written", stored, write=False) == ("equal", "")
 
 
 @pytest.mark.long
 @needs_peers
 @pytest.mark.parametrize("first", FIFTIES)
 def test_random_models_are_equal_or_refused(first, tmp_path):
-    results = fuzz_checkpoints.run(first, FIFTIES.step, tmp_path)
+    results = published_models.run(first, FIFTIES.step, tmp_path)
     assert [each for each in results if each.outcome not in ("equal", "refused")] == []
     assert sum(each.outcome == "refused" for each in results) <= 0.3 * len(results)
 
@@ -44,7 +44,7 @@ def test_random_models_are_equal_or_refused(first, tmp_path):
 @pytest.mark.parametrize("first", range(0, 167, 32))
 def test_adapters_of_peft_are_equal_or_refused(first, tmp_path):
     """Family x class of the base x task, each with one of the options of LoRA."""
-    results = fuzz_checkpoints.run(first, min(32, 167 - first), tmp_path, "adapters")
+    results = published_models.run(first, min(32, 167 - first), tmp_path, "adapters")
     for each in results:
         lacks = each.name.startswith("lacks") or any(x in each.name for x in REFUSED)
         allowed = ["refused"] if lacks else ["equal"]

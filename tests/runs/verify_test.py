@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tfnlp
-from benchmarks.fuzz_checkpoints import PEER
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
+from tests.fuzz.published_models import PEER
 from tests.support import GOLDENS
 from tfnlp.runs.verifying import TEXTS
 

@@ -1,13 +1,13 @@
 """Random models of transformers, read and written by tfnlp: equal, or refused by a field's name.
 
     make peers                                                  # transformers, in .venv-peers
-    python -m benchmarks.fuzz_checkpoints --count 500           # a table, in Markdown
-    python -m benchmarks.fuzz_checkpoints --first 17 --count 1  # one alone
-    python -m benchmarks.fuzz_checkpoints --adapters            # PEFT's
+    python -m tests.fuzz.published_models --count 500           # a table, in Markdown
+    python -m tests.fuzz.published_models --first 17 --count 1  # one alone
+    python -m tests.fuzz.published_models --adapters            # PEFT's
 
-Model n is that of the seed n (`fuzz_peer.py`). Numbers are equal if they differ by at most 1e-5, or
-1e-5 of the largest, at all real positions; answers and choices up to what is added to all of them,
-which tfnlp does not keep.
+Model n is that of the seed n (`published_models_peer.py`). Numbers are equal if they differ by at
+most 1e-5, or 1e-5 of the largest, at all real positions; answers and choices up to what is added to
+all of them, which tfnlp does not keep.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import numpy as np
 import tfnlp
 from tfnlp.runs.verifying import gaps, outputs_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = pathlib.Path(os.environ.get("TFNLP_PEERS", ROOT / ".venv-peers")) / "bin" / "python"
 TOLERANCE = 1e-5
 _UP_TO_A_SUM = ("start_logits", "end_logits", "choice_logits")
@@ -42,8 +42,8 @@ class Result:
 
 
 def peer(*arguments: str) -> None:
-    """Run `fuzz_peer.py` where transformers is."""
-    script = str(pathlib.Path(__file__).with_name("fuzz_peer.py"))
+    """Run `published_models_peer.py` where transformers is."""
+    script = str(pathlib.Path(__file__).with_name("published_models_peer.py"))
     run = subprocess.run([PEER, script, *arguments], capture_output=True, text=True, check=False)
     if run.returncode:
         raise RuntimeError(f"{script} {' '.join(arguments)}: {run.stderr[-3000:]}")

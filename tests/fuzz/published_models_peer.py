@@ -1,9 +1,10 @@
-"""What transformers makes and reads for `benchmarks.fuzz_checkpoints`; it knows nothing of tfnlp.
+"""What transformers makes and reads for `tests.fuzz.published_models`; it knows nothing of tfnlp.
 
-    python fuzz_peer.py make FOLDER 0 50     # checkpoints 0 to 49, with their inputs and outputs
-    python fuzz_peer.py check FOLDER         # the outputs of those that tfnlp has written again
-    python fuzz_peer.py small FOLDER 0 50    # as `make`, of files of 40 kB: tests/goldens
-    python fuzz_peer.py adapters FOLDER 0 9  # PEFT's: family x class of the model x task, an option
+    python published_models_peer.py TASK FOLDER 0 50
+
+TASK: `make`, checkpoints 0 to 49, with their inputs and outputs; `small`, the same in files of
+40 kB, for goldens; `adapters`, PEFT's: family x class of the model x task, an option each; `check`
+(without numbers), the outputs of those that tfnlp has written again.
 
 Checkpoint n is that of the seed n: a class, values for all fields of its configuration, weights,
 and a batch of unequal lengths. A field that `FIELDS` has no values for is an error, so that
@@ -25,7 +26,7 @@ from tokenizers import pre_tokenizers
 from transformers.activations import ACT2CLS
 from transformers.models.openai.modeling_openai import ACT_FNS
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tfnlp" / "runs"))  # without tfnlp itself
 from verify_peer import outputs_of  # noqa: E402
 
