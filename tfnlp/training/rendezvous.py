@@ -8,26 +8,27 @@ that are missing. What else connects has a few seconds and `_LIMIT` bytes, and h
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
 import errno
 import hashlib
 import ipaddress
 import json
 import os
-import queue
-import select
 import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _PAUSE = 0.2  # seconds between attempts
 _REMIND = 15.0  # seconds between messages that name the missing workers
 _GRACE = 5.0  # seconds that the others wait longer than worker 0, whose message names the missing
 _HELLO = 5.0  # seconds in which a connection must have said who it is
-_AT_ONCE = 64  # connections that have not; more are closed
 _LIMIT = 4096  # bytes of a message; a worker's is of some 200
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the address is not this machine's
 
@@ -46,111 +47,90 @@ def rendezvous(addresses: Sequence[str], index: int, seconds: float, version: st
         ConnectionError: if this worker's port is in use, or worker 0 refuses it: it has another
             version or list, or can't be reached.
     """
-    deadline = time.monotonic() + seconds
     names = [f"worker {i} ({address})" for i, address in enumerate(addresses)]
     cluster = hashlib.sha256("\n".join(addresses).encode()).hexdigest()
     hello = {"index": index, "version": version, "cluster": cluster}
     listeners = listen(names[index], addresses, index)
+    meet = _report if index else _gather
     try:
-        if index == 0:
-            _gather(listeners, addresses, names, hello, deadline, seconds)
-        else:
-            _report(addresses[0], names[0], hello, deadline, seconds)
+        # In a thread of its own: that of a notebook runs a loop of events already.
+        in_thread(lambda: asyncio.run(meet(listeners, addresses, names, hello, seconds)))
     finally:
         for listener in listeners:
             listener.close()
 
 
-def _gather(
+def in_thread(work: Callable[[], T], seconds: float | None = None) -> T:
+    """Return the result of `work()`; raise TimeoutError if it takes more than so many seconds."""
+    outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except Exception as error:  # raised in the calling thread
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome.result(seconds)
+
+
+async def _gather(
     listeners: Sequence[socket.socket],
     addresses: Sequence[str],
     names: Sequence[str],
     own: dict[str, Any],
-    deadline: float,
     seconds: float,
 ) -> None:
     """Wait, as worker 0, for all others; then answer them."""
-    arrived: dict[int, socket.socket] = {}
-    hellos: queue.SimpleQueue[tuple[socket.socket, str, Any]] = queue.SimpleQueue()
-    readers: list[threading.Thread] = []
+    deadline, remind = time.monotonic() + seconds, time.monotonic() + _REMIND
+    arrived: dict[int, asyncio.StreamWriter] = {}
     refused = ""
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal refused
+        hello = await _receive(reader, _HELLO)
+        why = await _why_refused(hello, own, addresses, names)
+        if why is not None:
+            _send(writer, {"error": why})
+            said = f"a connection from {writer.get_extra_info('peername')[0]} was refused: {why}"
+            if hello is not None and said != refused:  # else it was no worker
+                refused = said
+                _say(said)
+        else:
+            if previous := arrived.pop(hello["index"], None):
+                previous.close()
+            arrived[hello["index"]] = writer
+            with contextlib.suppress(OSError):
+                await reader.read()  # ends when the worker has died, which may be started again
+            if arrived.get(hello["index"]) is writer:
+                del arrived[hello["index"]]
+        writer.close()
+
     for listener in listeners:
-        listener.setblocking(False)
-    remind = time.monotonic() + _REMIND
-    try:
-        while True:
-            for index in [i for i, connection in arrived.items() if _closed(connection)]:
-                arrived.pop(index).close()  # it has died, and may be started again
-            missing = [name for i, name in enumerate(names) if i and i not in arrived]
-            if not missing:
-                break
-            now = time.monotonic()
-            if now > deadline:
-                error = _not_started(missing, seconds, refused)
-                for connection in arrived.values():
-                    _send(connection, {"error": str(error), "late": True})
-                raise error
-            if now > remind:
-                print(f"waiting for {_listed(missing)}", file=sys.stderr, flush=True)
-                remind += _REMIND
-            readers = [thread for thread in readers if thread.is_alive()]
-            readers += _accept(listeners, hellos, _AT_ONCE - len(readers))
-            while not hellos.empty():
-                connection, host, hello = hellos.get()
-                left = max(_PAUSE, deadline - time.monotonic())
-                why = _why_refused(hello, own, addresses, names, min(_HELLO, left))
-                if why is None:
-                    if previous := arrived.pop(hello["index"], None):
-                        previous.close()
-                    arrived[hello["index"]] = connection
-                    continue
-                _send(connection, {"error": why})
-                connection.close()
-                said = f"a connection from {host} was refused: {why}"
-                if hello is not None and said != refused:  # else it was no worker
-                    print(said, file=sys.stderr, flush=True)
-                    refused = said
-        for connection in arrived.values():
-            _send(connection, {})
-    finally:
-        for connection in arrived.values():
-            connection.close()
+        await asyncio.start_server(greet, sock=listener, limit=_LIMIT)
+    while missing := [name for i, name in enumerate(names) if i and i not in arrived]:
+        if time.monotonic() > deadline:
+            error = _not_started(missing, seconds, refused)
+            for writer in arrived.values():
+                _send(writer, {"error": str(error), "late": True})
+            raise error
+        if time.monotonic() > remind:
+            _say(f"waiting for {_listed(missing)}")
+            remind += _REMIND
+        await asyncio.sleep(_PAUSE)
+    for writer in arrived.values():
+        _send(writer, {})
 
 
-def _accept(
-    listeners: Sequence[socket.socket],
-    hellos: queue.SimpleQueue[tuple[socket.socket, str, Any]],
-    most: int,
-) -> list[threading.Thread]:
-    """Wait for connections; return threads that put each one and its first message in a queue."""
-
-    def read(connection: socket.socket, host: str) -> None:
-        hellos.put((connection, host, _receive(connection, time.monotonic() + _HELLO)))
-
-    readers = []
-    for listener in select.select(listeners, [], [], _PAUSE)[0]:
-        try:
-            connection, place = listener.accept()
-        except OSError:  # it was closed again
-            continue
-        if len(readers) >= most:
-            connection.close()
-            continue
-        readers.append(threading.Thread(target=read, args=(connection, place[0]), daemon=True))
-        readers[-1].start()
-    return readers
-
-
-def _why_refused(
+async def _why_refused(
     hello: dict[str, Any] | None,
     own: dict[str, Any],
     addresses: Sequence[str],
     names: Sequence[str],
-    seconds: float,
 ) -> str | None:
     """Return why a connection is not one of this cluster's workers; None if it is.
 
-    Such a worker must be reached at its address within so many seconds.
+    Such a worker must be reached at its address.
     """
     index = None if hello is None else hello.get("index")
     if type(index) is not int or not 0 <= index < 1_000_000:
@@ -167,73 +147,68 @@ def _why_refused(
         )
     if index not in range(1, len(names)):
         return f"two workers have the index {index}; give each worker its own"
-    if not reachable(addresses[index], seconds):
+    try:
+        _, writer = await _connection(addresses[index], _HELLO)
+    except OSError:
         return (
             f"{names[index]} has started, but worker 0 can't reach it at that address; give an "
             "address that the other workers can reach"
         )
+    writer.close()
     return None
 
 
-def _report(
-    address: str, name: str, hello: dict[str, Any], deadline: float, seconds: float
+async def _report(
+    listeners: Sequence[socket.socket],
+    addresses: Sequence[str],
+    names: Sequence[str],
+    hello: dict[str, Any],
+    seconds: float,
 ) -> None:
     """Connect, as any other worker, to worker 0 and wait for its answer."""
-    remind = time.monotonic() + _REMIND
+    deadline, remind = time.monotonic() + seconds, time.monotonic() + _REMIND
     while (left := deadline - time.monotonic()) > 0:
         if time.monotonic() > remind:
-            print(f"waiting for {name}", file=sys.stderr, flush=True)
+            _say(f"waiting for {names[0]}")
             remind += _REMIND
         answer = None
-        try:
-            with socket.create_connection(host_and_port(address), min(5.0, left)) as connection:
-                _send(connection, hello)
-                answer = _receive(connection, deadline + _GRACE)
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):
+            reader, writer = await _connection(addresses[0], min(5.0, left))
+            _send(writer, hello)
+            answer = await _receive(reader, left + _GRACE)
+            writer.close()
         if answer is None:  # not started yet, or still the process of an earlier run
-            time.sleep(_PAUSE)
+            await asyncio.sleep(_PAUSE)
         elif "error" not in answer:
             return
         else:
             error = TimeoutError if answer.get("late") else ConnectionError
             raise error(answer["error"])
-    raise _not_started([name], seconds)
+    raise _not_started(names[:1], seconds)
 
 
-def _send(connection: socket.socket, message: dict[str, Any]) -> None:
-    """Send a message; it is lost if the other side has closed the connection."""
+async def _connection(
+    address: str, seconds: float
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = host_and_port(address)
+    return await asyncio.wait_for(asyncio.open_connection(host, port, limit=_LIMIT), seconds)
+
+
+def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    writer.write(json.dumps(message).encode() + b"\n")
+
+
+async def _receive(reader: asyncio.StreamReader, seconds: float) -> dict[str, Any] | None:
+    """Return one message; None if none comes in so many seconds, or something else."""
     try:
-        connection.sendall(json.dumps(message).encode() + b"\n")
-    except OSError:
-        pass  # shows when the answer is read
-
-
-def _receive(connection: socket.socket, deadline: float) -> dict[str, Any] | None:
-    """Return one message; None if none comes by `deadline`, or something else."""
-    data = b""
-    try:
-        while b"\n" not in data and len(data) <= _LIMIT:
-            connection.settimeout(max(deadline - time.monotonic(), 0.001))
-            more = connection.recv(_LIMIT)
-            if not more:
-                break
-            data += more
-        message = json.loads(data) if len(data) <= _LIMIT else None
+        message = json.loads(await asyncio.wait_for(reader.readline(), seconds))
     except (OSError, ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
 
 
-def _closed(connection: socket.socket) -> bool:
-    """Return whether the other side has closed a connection."""
-    connection.setblocking(False)
-    try:
-        return connection.recv(1, socket.MSG_PEEK) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _not_started(names: Sequence[str], seconds: float, refused: str = "") -> TimeoutError:
@@ -281,11 +256,9 @@ def listen(name: str, addresses: Sequence[str], index: int) -> list[socket.socke
                 if error.errno not in _NOT_HERE:
                     raise
         if not listeners:
-            print(
+            _say(
                 f"{host} is no address of this machine that others can reach; {name} listens at "
-                f"port {port} of all its addresses",
-                file=sys.stderr,
-                flush=True,
+                f"port {port} of all its addresses"
             )
             listeners.append(socket.create_server(("", port), backlog=128))
     except OSError as error:
@@ -309,15 +282,6 @@ def bind_address(addresses: Sequence[str], index: int) -> str:
     return f"[::]:{port}"
 
 
-def reachable(address: str, seconds: float) -> bool:
-    """Return whether something listens at `address`."""
-    try:
-        socket.create_connection(host_and_port(address), timeout=seconds).close()
-    except OSError:
-        return False
-    return True
-
-
 def _resolve(host: str, port: int) -> list[tuple[int, Any]]:
     """Return (family, socket address) of each address of a host; none if it has no such name."""
     try:
@@ -328,22 +292,15 @@ def _resolve(host: str, port: int) -> list[tuple[int, Any]]:
 
 
 def _hides_machine(host: str, addresses: Sequence[str]) -> bool:
-    """Return whether `host` is a loopback address here, but not for the other workers.
+    """Return whether a name is a loopback address here, but not for the other workers.
 
     On Debian the name of a machine is 127.0.1.1 for itself.
     """
-    if _is_literal(host) or not _is_loopback(host):
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host)
         return False
     others = {host_and_port(address)[0] for address in addresses} - {host}
-    return not all(_is_loopback(other) for other in others)
-
-
-def _is_literal(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return _is_loopback(host) and not all(map(_is_loopback, others))
 
 
 def _is_loopback(host: str) -> bool:
