@@ -184,9 +184,9 @@ def tfnlp_model(case, **settings):
 
 def tfnlp_step(case):
     from tfnlp import models, objectives, training
-    from tfnlp.training.engines import StepSettings
     from tfnlp.training.engines.jax import JaxEngine
     from tfnlp.training.engines.jax_devices import JaxDevices
+    from tfnlp.training.engines.step import StepSettings
 
     encoder = tfnlp_model(case, dropout=RATE, attention_dropout=RATE)
     if case["family"] == "bert":

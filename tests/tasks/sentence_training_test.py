@@ -9,7 +9,7 @@ from tests.support import ROOT, run_python
 from tests.training.toy import ToyBatches, assert_same, two_replicas
 from tfnlp import models, tasks, training
 from tfnlp.objectives.ranking import ranking_losses
-from tfnlp.training.engines import default_strategy
+from tfnlp.training import default_strategy
 
 N, D, T = 8, 8, 5
 SIZES = dict(num_layers=1, hidden_size=D, num_heads=2, intermediate_size=16, max_positions=T)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 
 import pytest
 import tensorflow as tf
@@ -80,7 +81,7 @@ def test_tpu_that_does_not_answer_at_its_address():
 
 
 def test_tpu_that_never_gets_ready_does_not_hang(monkeypatch):
-    never = strategies.threading.Event()
+    never = threading.Event()
     monkeypatch.setattr(strategies, "_connect", lambda name: never.wait())
     with pytest.raises(TimeoutError, match="'slow'"):
         strategies.tpu_strategy("slow", 0.1)

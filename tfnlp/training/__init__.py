@@ -1,7 +1,6 @@
 """Strategies, optimizers, schedules, the trainer and checkpoints."""
 
 from tfnlp.training.checkpoints import Checkpoints, average_checkpoints
-from tfnlp.training.engines import default_strategy, device_kind, is_compiled, workers_of
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.loss_scaling import LossScaling
@@ -17,7 +16,14 @@ from tfnlp.training.optimizers import (
 )
 from tfnlp.training.prediction import predict, predictor
 from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, noam, schedule
-from tfnlp.training.strategy import STRATEGIES, make_strategy
+from tfnlp.training.strategy import (
+    STRATEGIES,
+    default_strategy,
+    device_kind,
+    is_compiled,
+    make_strategy,
+    workers_of,
+)
 from tfnlp.training.trainer import Trainer
 from tfnlp.training.workers import WorkerLost, Workers, read_cluster
 

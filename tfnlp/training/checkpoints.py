@@ -243,9 +243,7 @@ def model_variables(model: keras.Model) -> dict[str, Any]:
 
     Dropout seeds are not among them: they follow from the step (see `randomness`).
     """
-    in_tensorflow = keras.backend.backend() == "tensorflow"
-    kept = without_seeds(model.variables)
-    return {f"model/{v.path}": v.value if in_tensorflow else v for v in kept}
+    return {f"model/{v.path}": v for v in without_seeds(model.variables)}
 
 
 def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:

@@ -11,16 +11,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import errno
 import hashlib
-import ipaddress
 import json
 import os
-import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -30,7 +27,6 @@ _REMIND = 15.0  # seconds between messages that name the missing workers
 _GRACE = 5.0  # seconds that the others wait longer than worker 0, whose message names the missing
 _HELLO = 5.0  # seconds in which a connection must have said who it is
 _LIMIT = 4096  # bytes of a message; a worker's is of some 200
-_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # the address is not this machine's
 
 
 def rendezvous(addresses: Sequence[str], index: int, seconds: float, version: str = "") -> None:
@@ -50,14 +46,9 @@ def rendezvous(addresses: Sequence[str], index: int, seconds: float, version: st
     names = [f"worker {i} ({address})" for i, address in enumerate(addresses)]
     cluster = hashlib.sha256("\n".join(addresses).encode()).hexdigest()
     hello = {"index": index, "version": version, "cluster": cluster}
-    listeners = listen(names[index], addresses, index)
     meet = _report if index else _gather
-    try:
-        # In a thread of its own: that of a notebook runs a loop of events already.
-        in_thread(lambda: asyncio.run(meet(listeners, addresses, names, hello, seconds)))
-    finally:
-        for listener in listeners:
-            listener.close()
+    # In a thread of its own: that of a notebook runs a loop of events already.
+    in_thread(lambda: asyncio.run(meet(addresses, names, hello, seconds)))
 
 
 def in_thread(work: Callable[[], T], seconds: float | None = None) -> T:
@@ -75,7 +66,6 @@ def in_thread(work: Callable[[], T], seconds: float | None = None) -> T:
 
 
 async def _gather(
-    listeners: Sequence[socket.socket],
     addresses: Sequence[str],
     names: Sequence[str],
     own: dict[str, Any],
@@ -106,20 +96,19 @@ async def _gather(
                 del arrived[hello["index"]]
         writer.close()
 
-    for listener in listeners:
-        await asyncio.start_server(greet, sock=listener, limit=_LIMIT)
-    while missing := [name for i, name in enumerate(names) if i and i not in arrived]:
-        if time.monotonic() > deadline:
-            error = _not_started(missing, seconds, refused)
-            for writer in arrived.values():
-                _send(writer, {"error": str(error), "late": True})
-            raise error
-        if time.monotonic() > remind:
-            _say(f"waiting for {_listed(missing)}")
-            remind += _REMIND
-        await asyncio.sleep(_PAUSE)
-    for writer in arrived.values():
-        _send(writer, {})
+    async with _listening(addresses[0], names[0], greet):
+        while missing := [name for i, name in enumerate(names) if i and i not in arrived]:
+            if time.monotonic() > deadline:
+                error = _not_started(missing, seconds, refused)
+                for writer in arrived.values():
+                    _send(writer, {"error": str(error), "late": True})
+                raise error
+            if time.monotonic() > remind:
+                _say(f"waiting for {_listed(missing)}")
+                remind += _REMIND
+            await asyncio.sleep(_PAUSE)
+        for writer in arrived.values():
+            _send(writer, {})
 
 
 async def _why_refused(
@@ -159,7 +148,6 @@ async def _why_refused(
 
 
 async def _report(
-    listeners: Sequence[socket.socket],
     addresses: Sequence[str],
     names: Sequence[str],
     hello: dict[str, Any],
@@ -167,24 +155,44 @@ async def _report(
 ) -> None:
     """Connect, as any other worker, to worker 0 and wait for its answer."""
     deadline, remind = time.monotonic() + seconds, time.monotonic() + _REMIND
-    while (left := deadline - time.monotonic()) > 0:
-        if time.monotonic() > remind:
-            _say(f"waiting for {names[0]}")
-            remind += _REMIND
-        answer = None
-        with contextlib.suppress(OSError):
-            reader, writer = await _connection(addresses[0], min(5.0, left))
-            _send(writer, hello)
-            answer = await _receive(reader, left + _GRACE)
-            writer.close()
-        if answer is None:  # not started yet, or still the process of an earlier run
-            await asyncio.sleep(_PAUSE)
-        elif "error" not in answer:
-            return
-        else:
-            error = TimeoutError if answer.get("late") else ConnectionError
-            raise error(answer["error"])
+    own = hello["index"]
+    # Worker 0 tries whether it can be reached.
+    async with _listening(addresses[own], names[own], lambda _, writer: writer.close()):
+        while (left := deadline - time.monotonic()) > 0:
+            if time.monotonic() > remind:
+                _say(f"waiting for {names[0]}")
+                remind += _REMIND
+            answer = None
+            with contextlib.suppress(OSError):
+                reader, writer = await _connection(addresses[0], min(5.0, left))
+                _send(writer, hello)
+                answer = await _receive(reader, left + _GRACE)
+                writer.close()
+            if answer is None:  # not started yet, or still the process of an earlier run
+                await asyncio.sleep(_PAUSE)
+            elif "error" not in answer:
+                return
+            else:
+                error = TimeoutError if answer.get("late") else ConnectionError
+                raise error(answer["error"])
     raise _not_started(names[:1], seconds)
+
+
+@contextlib.asynccontextmanager
+async def _listening(address: str, name: str, greet: Callable[..., Any]) -> AsyncIterator[None]:
+    """Listen, at all addresses of this machine, at the port that a worker has."""
+    port = host_and_port(address)[1]
+    try:
+        server = await asyncio.start_server(greet, port=port, limit=_LIMIT)
+    except OSError as error:
+        raise ConnectionError(
+            f"{name} can't listen at port {port} ({os.strerror(error.errno)}); is this worker "
+            "running already? Stop it, or use another port in every worker's list"
+        ) from error
+    try:
+        yield
+    finally:
+        server.close()
 
 
 async def _connection(
@@ -236,73 +244,3 @@ def host_and_port(address: str) -> tuple[str, int]:
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise ValueError(f"worker address {address!r} must be host:port, as in 10.0.0.2:2222")
     return host.strip("[]"), int(port)
-
-
-def listen(name: str, addresses: Sequence[str], index: int) -> list[socket.socket]:
-    """Listen at the address that a worker has in the list, and at no other of its machine.
-
-    Where that is impossible, because the others reach this machine under an address that is not its
-    own (behind a port forwarding, say), listen at all of its addresses and say so on stderr.
-
-    `addresses` are "host:port" of every worker, this one, called `name` in messages, at `index`.
-    """
-    host, port = host_and_port(addresses[index])
-    listeners: list[socket.socket] = []
-    try:
-        for family, place in [] if _hides_machine(host, addresses) else _resolve(host, port):
-            try:
-                listeners.append(socket.create_server(place, family=family, backlog=128))
-            except OSError as error:
-                if error.errno not in _NOT_HERE:
-                    raise
-        if not listeners:
-            _say(
-                f"{host} is no address of this machine that others can reach; {name} listens at "
-                f"port {port} of all its addresses"
-            )
-            listeners.append(socket.create_server(("", port), backlog=128))
-    except OSError as error:
-        for listener in listeners:
-            listener.close()
-        raise ConnectionError(
-            f"{name} can't listen at port {port} ({os.strerror(error.errno)}); is this worker "
-            "running already? Stop it, or use another port in every worker's list"
-        ) from error
-    return listeners
-
-
-def bind_address(addresses: Sequence[str], index: int) -> str:
-    """Return "host:port" where another server of a worker should listen: where `listen` does."""
-    host, port = host_and_port(addresses[index])
-    places = [] if _hides_machine(host, addresses) else _resolve(host, 0)
-    for family, place in places:
-        with contextlib.suppress(OSError):
-            socket.create_server(place, family=family).close()
-            return addresses[index]
-    return f"[::]:{port}"
-
-
-def _resolve(host: str, port: int) -> list[tuple[int, Any]]:
-    """Return (family, socket address) of each address of a host; none if it has no such name."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
-        return []
-    return list(dict.fromkeys((family, place) for family, _, _, _, place in found))
-
-
-def _hides_machine(host: str, addresses: Sequence[str]) -> bool:
-    """Return whether a name is a loopback address here, but not for the other workers.
-
-    On Debian the name of a machine is 127.0.1.1 for itself.
-    """
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(host)
-        return False
-    others = {host_and_port(address)[0] for address in addresses} - {host}
-    return _is_loopback(host) and not all(map(_is_loopback, others))
-
-
-def _is_loopback(host: str) -> bool:
-    found = _resolve(host, 0)
-    return bool(found) and all(ipaddress.ip_address(place[0]).is_loopback for _, place in found)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import socket
-import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
 
 import keras
 
@@ -15,17 +13,17 @@ from tfnlp import __version__
 from tfnlp.accelerators import accelerator, has_tpu, unused
 from tfnlp.files import first_line
 from tfnlp.optional_tensorflow import tf
-from tfnlp.training.rendezvous import host_and_port, rendezvous
-from tfnlp.training.workers import read_cluster
+from tfnlp.training.rendezvous import host_and_port, in_thread, rendezvous
+from tfnlp.training.workers import Workers, read_cluster
 
-if keras.backend.backend() == "jax":
-    from tfnlp.training.engines.jax_devices import jax_strategy
-    from tfnlp.training.engines.jax_workers import join
-
-if TYPE_CHECKING:
-    from tfnlp.training.engines.jax_devices import JaxDevices
-
-T = TypeVar("T")
+_IN_JAX = keras.backend.backend() == "jax"
+if _IN_JAX:
+    from tfnlp.training.engines.jax_devices import (
+        JaxDevices,
+        jax_strategy,
+        keep_tensorflow_on_cpu,
+    )
+    from tfnlp.training.engines.jax_workers import JaxWorkers, join
 
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 # The `MirroredStrategy` of several devices that this process has trained with. A second one would
@@ -76,7 +74,7 @@ def make_strategy(
         raise ValueError(f"`wait` {wait} must be a number of seconds above 0")
     if name not in STRATEGIES:
         raise ValueError(f"strategy={name!r} is unknown; choose one of {', '.join(STRATEGIES)}")
-    if keras.backend.backend() == "jax":
+    if _IN_JAX:
         if tpu is not None:
             raise ValueError(f"`tpu` {tpu} needs TensorFlow; JAX trains on the TPU of its machine")
         if name == "multi_worker":
@@ -147,7 +145,7 @@ def _made(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
 
 def use_mirrored(strategy: tf.distribute.Strategy) -> None:
     """Remember which `MirroredStrategy` this process trains with."""
-    if keras.backend.backend() == "jax":
+    if _IN_JAX:
         return
     mirrors = isinstance(strategy, tf.distribute.MirroredStrategy)
     if not mirrors or strategy.num_replicas_in_sync == 1:
@@ -170,6 +168,40 @@ def mixed_up(error: Exception) -> ValueError | None:
             f"process; {_INSTEAD}"
         )
     return None
+
+
+def default_strategy() -> tf.distribute.Strategy | JaxDevices:
+    """Return TensorFlow's current strategy, or all devices of JAX."""
+    if _IN_JAX:
+        keep_tensorflow_on_cpu()
+        return JaxDevices()
+    return tf.distribute.get_strategy()
+
+
+def is_compiled(strategy: tf.distribute.Strategy | JaxDevices, jit: bool = False) -> bool:
+    """Return whether a step is compiled for each shape of its batches: by XLA, as JAX and TPUs do.
+
+    `jit` is the `jit_compile` of the `Trainer`.
+    """
+    return _IN_JAX or jit or isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def device_kind(strategy: tf.distribute.Strategy | JaxDevices) -> str:
+    """Return what a strategy trains on: "tpu", "gpu" or "cpu"."""
+    if _IN_JAX:
+        return strategy.devices[0].platform
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return "tpu"
+    try:
+        names = strategy.extended.worker_devices
+    except RuntimeError:  # the default one, with which TensorFlow takes a GPU if there is one
+        names = [device.name for device in tf.config.list_logical_devices("GPU")]
+    return "gpu" if any("GPU" in name for name in names) else "cpu"
+
+
+def workers_of(strategy: tf.distribute.Strategy | JaxDevices) -> Workers:
+    """Return the processes that train together with a strategy."""
+    return JaxWorkers(strategy) if _IN_JAX else Workers(strategy)
 
 
 def tpu_here() -> str | None:
@@ -197,7 +229,17 @@ def tpu_strategy(name: str | None, seconds: float) -> tf.distribute.TPUStrategy:
             "--strategy"
         )
     _check_address(name, seconds)
-    return tf.distribute.TPUStrategy(_within(seconds, name, lambda: _connect(name)))
+    try:
+        resolver = in_thread(lambda: _connect(name), seconds)
+    except TimeoutError:
+        raise TimeoutError(f"the TPU {name!r} did not answer within {seconds:g} seconds") from None
+    except Exception as error:
+        reason, hint = first_line(error), ""
+        if "No OpKernel" in reason:
+            reason = "this TensorFlow was built without TPUs"
+            hint = "; pip install tensorflow-tpu==2.20.0 libtpu==0.0.21"
+        raise ValueError(f"there is no TPU {name!r}: {reason[:300]}{hint}") from error
+    return tf.distribute.TPUStrategy(resolver)
 
 
 def _check_address(name: str, seconds: float) -> None:
@@ -219,28 +261,3 @@ def _connect(name: str) -> tf.distribute.cluster_resolver.TPUClusterResolver:
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     return resolver
-
-
-def _within(seconds: float, name: str, connect: Callable[[], T]) -> T:
-    """Return the result of `connect()`, for which TensorFlow itself has no time limit."""
-    outcome = {}
-
-    def work() -> None:
-        try:
-            outcome["resolver"] = connect()
-        except Exception as error:  # raised below, in the calling thread
-            outcome["error"] = error
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        raise TimeoutError(f"the TPU {name!r} did not answer within {seconds:g} seconds")
-    if "error" in outcome:
-        reason = first_line(outcome["error"])
-        hint = ""
-        if "No OpKernel" in reason:
-            reason = "this TensorFlow was built without TPUs"
-            hint = "; pip install tensorflow-tpu==2.20.0 libtpu==0.0.21"
-        raise ValueError(f"there is no TPU {name!r}: {reason[:300]}{hint}") from outcome["error"]
-    return outcome["resolver"]

@@ -24,7 +24,6 @@ from tfnlp.optional_tensorflow import is_tf_dataset, tf
 from tfnlp.training.batches import Batches, StepData
 from tfnlp.training.callbacks import optimizer_shown
 from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
-from tfnlp.training.engines import default_strategy, make_engine
 from tfnlp.training.engines.step import StepSettings
 from tfnlp.training.history import History, means, without_targets
 from tfnlp.training.keras_optimizer import KerasOptimizer
@@ -34,7 +33,12 @@ from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling, matmul_dty
 from tfnlp.training.optimizer_base import Optimizer
 from tfnlp.training.optimizers import as_optimizer, optimizer_settings
 from tfnlp.training.schedules import Rate, as_rate, rate_settings
-from tfnlp.training.strategy import mixed_up, use_mirrored
+from tfnlp.training.strategy import default_strategy, mixed_up, use_mirrored
+
+if keras.backend.backend() == "jax":
+    from tfnlp.training.engines.jax import JaxEngine as Engine
+else:
+    from tfnlp.training.engines.tensorflow import TensorFlowEngine as Engine
 
 if TYPE_CHECKING:
     from tfnlp.training.engines.jax_devices import JaxDevices
@@ -125,6 +129,9 @@ class Trainer:
         loss_scaling: LossScaling | bool | None = None,
         remat: str = "none",
     ) -> None:
+        backend = keras.backend.backend()
+        if backend not in ("tensorflow", "jax"):
+            raise ValueError(f"the backend of Keras is {backend}; training needs tensorflow or jax")
         counts = dict(accumulation=accumulation, steps_per_call=steps_per_call, keep=keep)
         _check_ranges(counts, clip_norm, loss_scale)
         check_remat(remat)
@@ -149,7 +156,7 @@ class Trainer:
             scaling,
             remat,
         )
-        self.engine = make_engine(settings, self.strategy)
+        self.engine = Engine(settings, self.strategy)
         self.workers = self.engine.workers
         # What the numbers of a run depend on; the learning rate is added when it starts.
         self._settings = {

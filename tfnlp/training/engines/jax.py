@@ -17,14 +17,14 @@ from tfnlp.training.batches import Batches
 from tfnlp.training.engines.jax_devices import ROWS, ROWS_OF_STEPS, SHARED, JaxDevices
 from tfnlp.training.engines.jax_step import JaxStep, Values
 from tfnlp.training.engines.jax_workers import JaxWorkers, Parted
-from tfnlp.training.engines.step import StepSettings, Totals
+from tfnlp.training.engines.step import Engine, StepSettings, Totals
 
 
-class JaxEngine:
-    """See `tfnlp.training.engines.Engine`.
+class JaxEngine(Engine):
+    """Runs a step as one program over all devices.
 
     The Keras variables hold the values between calls; a call gives their memory to the program and
-    assigns its results. The settings' optimizer is built.
+    assigns its results.
     """
 
     def __init__(self, settings: StepSettings, devices: JaxDevices) -> None:
@@ -32,19 +32,14 @@ class JaxEngine:
             raise ValueError(
                 f"strategy must be a JaxDevices under JAX, not {type(devices).__name__}"
             )
-        self.workers, self.replicas = JaxWorkers(devices), devices.num_replicas_in_sync
-        self.body, self._devices, self._objective = (
-            JaxStep(settings, devices),
-            devices,
-            settings.objective,
-        )
-        loss_scaling = settings.loss_scaling
+        super().__init__(settings, JaxWorkers(devices), devices.num_replicas_in_sync, Counter())
+        self.body, self._devices = JaxStep(settings, devices), devices
         self._variables = Values(
             self.body.weights,
             self.body.others,
             settings.optimizer.slots,
             settings.objective.state,
-            {} if loss_scaling is None else loss_scaling.variables(),
+            self._scaling,
         )
         of_weight = functools.partial(jax.tree.map, lambda v: devices.of_weight(v.shape))
         specs = Values(
@@ -55,7 +50,9 @@ class JaxEngine:
             {name: SHARED for name in self._variables.scaling},
         )
         self._specs = specs
-        self._slots = dict(self._variables.slots)  # as a checkpoint sees them
+        self._slots = {  # as a checkpoint sees them
+            name: Int64(v) if v.dtype == "int32" else v for name, v in self._slots.items()
+        }
         if self.workers.count > 1:
             parted = [name for name, spec in specs.slots.items() if spec != SHARED]
             self._slots.update({k: Parted(self._slots[k], devices) for k in parted})
@@ -65,18 +62,11 @@ class JaxEngine:
         shardings = jax.tree.map(
             devices.sharding, specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
         )
-        self._several = settings.steps_per_call
-        self._counter = Counter()
         self._assigned: dict[int, jax.Array] = {}  # by the last step, by the variable's id
         results = (shardings, devices.sharding(SHARED))
         self._train = jax.jit(self.body.train, donate_argnums=0, out_shardings=results)
         self._train_several = jax.jit(self._scan, donate_argnums=0, out_shardings=results)
         self._evaluate = jax.jit(self.body.evaluate)
-
-    @property
-    def step(self) -> int:
-        """Updates made so far."""
-        return self._counter.value
 
     @functools.cached_property
     def _tables(self) -> list[jax.Array]:
@@ -97,20 +87,7 @@ class JaxEngine:
         rows = {k: shape(x, ROWS) for k, x in batch.items()}
         return self._train.lower(values, tables, rows, jax.ShapeDtypeStruct((), "int32"))
 
-    def variables(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps, by name."""
-        values = self._variables
-        model = {f"model/{v.path}": v for v in [*values.weights, *values.others]}
-        slots = {
-            f"optimizer/{name}": Int64(v) if v.dtype == "int32" else v
-            for name, v in self._slots.items()
-        }
-        state = {f"state/{name}": v for name, v in values.state.items()}
-        scaling = {f"loss_scaling/{name}": v for name, v in values.scaling.items()}
-        return {**model, **slots, **state, **scaling, "step": self._counter}
-
     def collect(self) -> None:
-        """See `tfnlp.training.engines.Engine`."""
         if self.workers.count == 1:
             return
         values = self._variables
@@ -122,30 +99,25 @@ class JaxEngine:
                 slot.collect(keep=self.workers.chief)
 
     def batches(self, data: Batches, first_step: int) -> Iterator[dict[str, np.ndarray]]:
-        """Return the global batches from `first_step` on, in the memory of the host."""
         return data.arrays(first_step)
 
     def train(self, iterator: Iterator[Any], count: int) -> Totals:
-        """Make `count` updates; return the sums over them.
-
-        As many as `steps_per_call` run as one program, if their batches have the same shapes;
-        others one by one. StopIteration says that the data has ended; the updates with its last
-        batches are made.
-        """
+        # As many as `steps_per_call` run as one program, if their batches have the same shapes;
+        # others one by one. Where the data ends the updates with its last batches are made.
         self._own_arrays()
         values, sums, waited = self._values(), None, 0.0
-        size = count if count == self._several else 1
+        size = count if count == self.settings.steps_per_call else 1
         for _ in range(count // size):
             started = time.perf_counter()
             batches = list(itertools.islice(iterator, size))
             waited += time.perf_counter() - started
             shapes = {tuple(x.shape for x in batch.values()) for batch in batches}
-            together = len(batches) == self._several and len(shapes) == 1
+            together = len(batches) == self.settings.steps_per_call and len(shapes) == 1
             for group in [batches] if together else [[batch] for batch in batches]:
                 values, totals = self._devices.finished(self._call(values, group))
                 # At once: the values before were given away.
                 self._assign(values)
-                self._counter.value += len(group)
+                self._count.value += len(group)
                 sums = totals if sums is None else jax.tree.map(jnp.add, sums, totals)
             if len(batches) < size:
                 raise StopIteration
@@ -161,10 +133,9 @@ class JaxEngine:
             run, spec = self._train_several, ROWS_OF_STEPS
             batch = {k: np.stack([b[k] for b in batches]) for k in batch}  # [N, B, ...]
         batch = {k: self._devices.place(x, spec) for k, x in batch.items()}
-        return run(values, self._tables, batch, np.asarray(self._counter.value, "int32"))
+        return run(values, self._tables, batch, np.asarray(self._count.value, "int32"))
 
     def evaluate(self, batch: Mapping[str, Any], state: Any) -> tuple[Totals, Any]:
-        """Return the sums of a global held-out batch, and the state for the next one."""
         batch = {k: np.asarray(x) for k, x in batch.items()}
         if state is None:
             size = len(next(iter(batch.values())))

@@ -26,7 +26,7 @@ from tfnlp.training.engines.jax_devices import (
     check_used,
     keep_tensorflow_on_cpu,
 )
-from tfnlp.training.rendezvous import bind_address, rendezvous
+from tfnlp.training.rendezvous import rendezvous
 from tfnlp.training.workers import WorkerLost, Workers, read_cluster
 
 # How JAX reports that another process is gone; Gloo's errors come as a ValueError or as JAX's own.
@@ -155,7 +155,6 @@ def _connect(addresses: Sequence[str], index: int, seconds: float) -> None:
             cluster_detection_method="deactivate",
             initialization_timeout=math.ceil(seconds),
             heartbeat_timeout_seconds=_SILENT,
-            coordinator_bind_address=bind_address(addresses, 0),
         )
     except jax.errors.JaxRuntimeError as error:
         raise ConnectionError(

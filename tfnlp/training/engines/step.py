@@ -1,8 +1,8 @@
-"""What a training step is made of, and what it computes of one micro-batch, for both engines."""
+"""What both engines share: what a step is made of, and what it computes of one micro-batch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,12 @@ from keras import ops
 from tfnlp.layers.kernels.backend import forms
 from tfnlp.layers.types import Tensor
 from tfnlp.objectives import Objective
+from tfnlp.training.batches import Batches
+from tfnlp.training.checkpoints import model_variables
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loss_scaling import LossScaling
 from tfnlp.training.randomness import seeded
+from tfnlp.training.workers import Workers
 
 Tensors = dict[str, Tensor]
 Totals = dict[str, Any]  # float32 scalars by name
@@ -36,6 +39,60 @@ class StepSettings:
     layer_rates: LayerRates | None
     loss_scaling: LossScaling | None = None
     remat: str = "none"
+
+
+class Engine:
+    """What runs the steps of a `Trainer` under one backend of Keras.
+
+    Args:
+        settings: of a step; the optimizer is built.
+        workers: the processes that train together.
+        replicas: shares that a global batch is split into.
+        count: the updates made so far, an int64 variable.
+    """
+
+    def __init__(self, settings: StepSettings, workers: Workers, replicas: int, count: Any) -> None:
+        self.settings, self.workers, self.replicas = settings, workers, replicas
+        self._count, self._objective = count, settings.objective
+        self._slots: Mapping[str, Any] = settings.optimizer.slots
+        scaling = settings.loss_scaling
+        self._scaling = {} if scaling is None else scaling.variables()
+
+    @property
+    def step(self) -> int:
+        """Updates made so far."""
+        return int(self._count.numpy())
+
+    def variables(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps, by name."""
+        parts = {
+            "optimizer": self._slots,
+            "state": self._objective.state,
+            "loss_scaling": self._scaling,
+        }
+        more = {f"{part}/{name}": v for part, found in parts.items() for name, v in found.items()}
+        return {**model_variables(self._objective.model), **more, "step": self._count}
+
+    def collect(self) -> None:
+        """Let every worker read all variables as it reads its own; all workers must call it.
+
+        A call of `train` may take it back.
+        """
+
+    def batches(self, data: Batches, first_step: int) -> Iterator[Any]:
+        """Return the global batches of the steps from `first_step` on, for `train`."""
+        raise NotImplementedError
+
+    def train(self, iterator: Iterator[Any], count: Any) -> Totals:
+        """Make `count` updates; return the sums over them. StopIteration says that data ended."""
+        raise NotImplementedError
+
+    def evaluate(self, batch: Mapping[str, Any], state: Any) -> tuple[Totals, Any]:
+        """Return the sums of a global held-out batch, and the state for the next one.
+
+        `state` is that after the batch before, None for the first one.
+        """
+        raise NotImplementedError
 
 
 def micro_batch_loss(
