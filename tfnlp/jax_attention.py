@@ -2,7 +2,7 @@
 
     s = q k^T / sqrt(D),  p = softmax(s) over the visible keys,  o = (p m) v
 
-m is the dropout mask of `layers/kernels/dropout_mask.py`, drawn from the same words as in the plain
+m is the dropout mask of `tfnlp.layers.dropout.hashed_mask`, drawn from the same words as in the plain
 formula, so that all forms drop the same probabilities. Scores lie in registers a block at a time
 (Dao et al. 2022), and what is kept for the gradient is o and the logarithm of the softmax's
 divisor: memory grows linearly with T and S. Backwards, one kernel goes over the queries for each
@@ -41,7 +41,7 @@ from tfnlp.layers.kernels.attention import Drops, Visible
 _LOG2_E = math.log2(math.e)
 # A masked product `q . k`: no power of its exponent counts, and to that a divisor can be added.
 _MASKED = -(2.0**20)
-_FACTORS = np.array([0x85EBCA6B, 0xC2B2AE35], "uint32")  # see `dropout_mask`
+_FACTORS = np.array([0x85EBCA6B, 0xC2B2AE35], "uint32")  # see `hashed_mask`
 _SMALLEST = 16  # sides of the smallest product in a kernel
 _LARGEST = 128  # numbers of a head that fit into the registers
 
@@ -337,7 +337,7 @@ class _Call:
     def dropped(self, x: dict[str, Any], queries: Any, keys: Any, p: Any) -> Any:
         """Return the numbers of a block with zeros for those that are dropped.
 
-        The hash of `dropout_mask`: its first step is linear, and of the last one only the half of
+        The hash of `hashed_mask`: its first step is linear, and of the last one only the half of
         a word is computed that decides.
         """
         if "rows" not in x:

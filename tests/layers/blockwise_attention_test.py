@@ -6,12 +6,10 @@ import pytest
 import tensorflow as tf
 from jax import numpy as jnp
 
-from tests.layers import reference
 from tfnlp.jax_attention import fused_attention
 from tfnlp.layers import MultiHeadAttention, TransformerBlock, attention
 from tfnlp.layers.kernels.attention import Drops, Visible
 from tfnlp.layers.kernels.blockwise_attention import Blocks, blocks_of
-from tfnlp.layers.kernels.dropout_mask import mask_of_rows
 
 B, T, D = 4, 13, 5
 KINDS = {
@@ -129,16 +127,6 @@ def test_blocks_in_a_program_of_xla(kind, heads, monkeypatch):
         found = run(arrays, upstream)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=2e-5, err_msg=str(blocks))
-
-
-def test_the_mask_is_the_hash_of_the_draws():
-    rng = np.random.default_rng(0)
-    rows, columns = drawn(rng, (2, 2, 5)), drawn(rng, 7)
-    halves = reference.hashed(rows, columns)
-    for count in (3, 4):
-        for once in (False, True):
-            mask = mask_of_rows(rows, columns, count, 20000, once)
-            np.testing.assert_array_equal(mask, (halves >= 20000)[:, :count])
 
 
 def test_blocks_have_at_most_as_many_scores():

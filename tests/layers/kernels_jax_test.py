@@ -114,7 +114,7 @@ import numpy as np
 from jax import numpy as jnp
 
 from tfnlp.layers import CharCNN, ProjectedLSTM
-from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
+from tfnlp.layers.char_cnn import maxima_by_place, plain_char_maxima
 
 random = np.random.default_rng(0)
 x = jnp.asarray(random.standard_normal((9, 5, 3)), "float32")

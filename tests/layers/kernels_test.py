@@ -9,8 +9,9 @@ import tensorflow as tf
 
 from tests.layers import reference
 from tfnlp.layers.activations import gelu, gelu_tanh
+from tfnlp.layers.char_cnn import maxima_by_place, plain_char_maxima
+from tfnlp.layers.dropout import dropout_mask, hashed_mask
 from tfnlp.layers.kernels.backend import traced_for_tpu
-from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
 from tfnlp.layers.kernels.cross_entropy import (
     cross_entropy_of_rows,
     plain_cross_entropy,
@@ -18,11 +19,6 @@ from tfnlp.layers.kernels.cross_entropy import (
     positions_of,
     vocabulary_loss,
 )
-from tfnlp.layers.kernels.dropout_mask import (
-    dropout_mask,
-    mask_of_draws,
-)
-from tfnlp.layers.kernels.pair_losses import pair_losses, plain_pair_losses
 from tfnlp.layers.kernels.products import (
     from_columns,
     ones_times,
@@ -35,6 +31,7 @@ from tfnlp.layers.kernels.products import (
     with_sum_of_rows,
 )
 from tfnlp.layers.normalization import plain_scaled_norm, scaled_norm
+from tfnlp.layers.word_losses import pair_losses, plain_pair_losses
 
 BAND = np.random.default_rng(0).integers(0, 2, (2, 3, 5)).astype("float32")
 WORDS = np.random.default_rng(6).integers(0, 11, 23).astype("int32")
@@ -157,14 +154,22 @@ def test_positions_of_a_turn_divide_all_where_they_can():
     assert positions_of(23, 10, 1000) == 23
 
 
-@pytest.mark.parametrize(("dropped", "width"), [(0, 1024), (1, 101), (6554, 101), (65535, 1024)])
-def test_mask_is_the_hash_of_the_draws(dropped, width):
-    columns = -(-width // 2)
-    draws = np.random.default_rng(3).integers(-(2**31), 2**31, columns + 40).astype("int32")
-    mask = np.asarray(mask_of_draws(draws, width, dropped))
-    np.testing.assert_array_equal(mask, mask_of_draws(draws, width, dropped, halves=False))
-    expected = reference.hashed(draws[columns:], draws[:columns])[:, :width] >= dropped
-    np.testing.assert_array_equal(mask, expected)
+@pytest.mark.parametrize(
+    "dropped, count, shape, others",
+    [
+        (0, 1024, (1, 512), (40, 1)),
+        (1, 101, (1, 51), (40, 1)),
+        (65535, 101, (1, 51), (40, 1)),
+        (20000, 3, (2, 2, 5, 1), (7,)),
+        (20000, 4, (2, 2, 5, 1), (7,)),
+    ],
+)
+@pytest.mark.parametrize("halves", [False, True])
+def test_mask_is_the_hash_of_the_draws(dropped, count, shape, others, halves):
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-(2**31), 2**31, s).astype("int32") for s in (shape, others))
+    mask = hashed_mask(a, b, count, dropped, halves)
+    np.testing.assert_array_equal(mask, reference.hashed(a, b)[:, :count] >= dropped)
 
 
 @pytest.mark.parametrize(("count", "width"), [(1, 1), (1025, None), (5000, 50), (6400, 64)])

@@ -145,12 +145,12 @@ def masked_lm_head(x, positions, w, activation="gelu", epsilon=1e-12):
     return layer_norm(y, inside(w, "norm"), epsilon)
 
 
-def hashed(rows, columns):
-    """The 16-bit numbers of dropout's masks, `[..., R, C]` beside one another on axis 1.
+def hashed(a, b):
+    """The 16-bit numbers of dropout's masks, beside one another on axis 1.
 
-    Both halves of the 32-bit words that MurmurHash3's finalizer makes of `rows ^ columns`.
+    Both halves of the 32-bit words that MurmurHash3's finalizer makes of `a ^ b`.
     """
-    words = np.asarray(rows).astype("uint32")[..., None] ^ np.asarray(columns).astype("uint32")
+    words = a.astype("uint32") ^ b.astype("uint32")
     words = (words ^ words >> 16) * np.uint32(0x85EBCA6B)
     words = (words ^ words >> 13) * np.uint32(0xC2B2AE35)
     words ^= words >> 16

@@ -8,8 +8,7 @@ from tfnlp.layers.attention_scores import (
     DotAttention,
     GeneralAttention,
 )
-from tfnlp.layers.bilm import BiLM
-from tfnlp.layers.boundaries import SentenceBoundaries
+from tfnlp.layers.bilm import BiLM, ScalarMix, SentenceBoundaries
 from tfnlp.layers.char_cnn import CharCNN, Highway
 from tfnlp.layers.crf import CRF
 from tfnlp.layers.dense import LowRank, LowRankUpdate
@@ -21,7 +20,6 @@ from tfnlp.layers.embeddings import (
     SinusoidalPositions,
     TokenEmbedding,
 )
-from tfnlp.layers.glove_loss import GloVeLoss
 from tfnlp.layers.heads import (
     DiscriminatorHead,
     LogitBias,
@@ -34,64 +32,31 @@ from tfnlp.layers.hierarchical_softmax import (
     HierarchicalSkipGramLoss,
     HierarchicalSoftmax,
 )
-from tfnlp.layers.negative_sampling import CBOWLoss, SkipGramLoss
-from tfnlp.layers.noise_contrastive import (
-    NCECBOWLoss,
-    NCESkipGramLoss,
-    NoiseContrastiveSoftmax,
-)
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialization
 from tfnlp.layers.replaced_tokens import ReplacedTokens
-from tfnlp.layers.sampled_softmax import SampledSoftmax
-from tfnlp.layers.scalar_mix import ScalarMix
+from tfnlp.layers.sampled_softmax import NoiseContrastiveSoftmax, SampledSoftmax
 from tfnlp.layers.sentence_pooling import SentencePooling
 from tfnlp.layers.transformer import TransformerBlock
 from tfnlp.layers.word_embedding import SubwordEmbedding, WordEmbedding
+from tfnlp.layers.word_losses import (
+    CBOWLoss,
+    GloVeLoss,
+    NCECBOWLoss,
+    NCESkipGramLoss,
+    SkipGramLoss,
+)
 
 __all__ = [
-    "CRF",
-    "AdditiveAttention",
-    "AttentionLSTM",
-    "BiLM",
-    "CBOWLoss",
-    "CharCNN",
-    "CosineAttention",
-    "DiscriminatorHead",
-    "DotAttention",
-    "Dropout",
-    "GeneralAttention",
-    "GloVeLoss",
-    "HierarchicalCBOWLoss",
-    "HierarchicalSkipGramLoss",
-    "HierarchicalSoftmax",
-    "Highway",
-    "LayerNorm",
-    "LogitBias",
-    "LowRank",
-    "LowRankUpdate",
-    "MaskedLMHead",
-    "MultiHeadAttention",
-    "NCECBOWLoss",
-    "NCESkipGramLoss",
-    "NextSentenceHead",
-    "NoiseContrastiveSoftmax",
-    "Pooler",
-    "PositionEmbedding",
-    "ProjectedLSTM",
-    "RelativePositionBias",
-    "ReplacedTokens",
-    "SampledSoftmax",
-    "ScalarMix",
-    "SegmentEmbedding",
-    "SentenceBoundaries",
-    "SentencePooling",
-    "SinusoidalPositions",
-    "SkipGramLoss",
-    "SubwordEmbedding",
-    "TokenEmbedding",
-    "TransformerBlock",
-    "WordEmbedding",
+    "CRF", "AdditiveAttention", "AttentionLSTM", "BiLM", "CBOWLoss", "CharCNN",
+    "CosineAttention", "DiscriminatorHead", "DotAttention", "Dropout", "GeneralAttention",
+    "GloVeLoss", "HierarchicalCBOWLoss", "HierarchicalSkipGramLoss", "HierarchicalSoftmax",
+    "Highway", "LayerNorm", "LogitBias", "LowRank", "LowRankUpdate", "MaskedLMHead",
+    "MultiHeadAttention", "NCECBOWLoss", "NCESkipGramLoss", "NextSentenceHead",
+    "NoiseContrastiveSoftmax", "Pooler", "PositionEmbedding", "ProjectedLSTM",
+    "RelativePositionBias", "ReplacedTokens", "SampledSoftmax", "ScalarMix", "SegmentEmbedding",
+    "SentenceBoundaries", "SentencePooling", "SinusoidalPositions", "SkipGramLoss",
+    "SubwordEmbedding", "TokenEmbedding", "TransformerBlock", "WordEmbedding",
     "rematerialization",
-]
+]  # fmt: skip

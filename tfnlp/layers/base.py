@@ -83,17 +83,25 @@ class Layer(KeepsFrozen):
         outputs = self.compute_output_spec(*given, **others)
         return keras.tree.map_structure(lambda output: tuple(output.shape), outputs)
 
+    def compute_output_spec(self, inputs: Tensor, *_: Any, **others: Any) -> Any:
+        """Return what a call promises: here the shape of the inputs, in the compute dtype."""
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
     def float32_weight(
         self, name: str, shape: Shape, initializer: Initializer = "zeros", **options: Any
     ) -> keras.Variable:
         """Add a weight that is float32, and is read as float32, under any dtype policy."""
+        options = {"dtype": "float32", "autocast": False, **options}
+        return self.add_weight(name=name, shape=shape, initializer=initializer, **options)
+
+    def add_table(self, rows: int, columns: int, initializer: Initializer) -> keras.Variable:
+        """Add the table of an embedding.
+
+        It is not autocast: to cast the rows that are looked up is cheaper than to cast the table.
+        """
+        shape = (rows, columns)
         return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer=initializer,
-            dtype="float32",
-            autocast=False,
-            **options,
+            name="embeddings", shape=shape, initializer=initializer, autocast=False
         )
 
 

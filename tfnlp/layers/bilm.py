@@ -1,4 +1,4 @@
-"""The layers of the bidirectional language model: two stacks of LSTMs without connections."""
+"""The layers of ELMo above its words: two stacks of LSTMs, and the mix of their outputs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import MaskEnds, carried, check_positive
+from tfnlp.layers.base import Layer, MaskEnds, as_ids, carried, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialized
@@ -162,3 +162,113 @@ if keras.backend.backend() != "torch":  # whose modules have a method `forward`
     # Files name what a layer holds by its attributes; these are the names that files know.
     BiLM.forward = property(lambda layer: layer.forward_lstms)
     BiLM.backward = property(lambda layer: layer.backward_lstms)
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class ScalarMix(Layer):
+    """`gamma sum_j softmax(s)_j N(h_j)`.
+
+    Peters et al. 2018, eq. 1. N is the identity or, with `layer_norm`, `(h - mean) / sqrt(variance
+    + 1e-12)` with mean and variance over the real tokens and all features of one sentence. (In
+    bilm-tf they are over the whole batch; here other rows of a batch do not change a row. With one
+    sentence in a batch both are equal.)
+
+    Args:
+        num_layers: number of layers to mix.
+        layer_norm: normalize each layer first.
+        l2: lambda of the penalty `lambda sum_j s_j^2`; a larger one pulls the mix towards the mean
+            (section 3.4). 0: none.
+
+    Call:
+        inputs: list of L `[B, T, D]`.
+        mask: bool `[B, T]`, or None: the mask that the inputs carry; used by `layer_norm` only.
+
+    Returns:
+        `[B, T, D]` in the compute dtype; the mixing itself is float32.
+
+    Raises:
+        ValueError: for num_layers below 1, or inputs of another number of layers.
+    """
+
+    def __init__(
+        self,
+        num_layers: int = 3,
+        layer_norm: bool = False,
+        l2: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        check_positive(num_layers=num_layers)
+        self.num_layers = num_layers
+        self.layer_norm = layer_norm
+        self.l2 = l2
+
+    def build(self, input_shape: Sequence[Shape]) -> None:
+        if len(input_shape) != self.num_layers:
+            raise ValueError(f"num_layers={self.num_layers}, but {len(input_shape)} inputs")
+        penalty = keras.regularizers.L2(self.l2) if self.l2 else None
+        self.scalars = self.float32_weight("scalars", (self.num_layers,), regularizer=penalty)
+        self.gamma = self.float32_weight("gamma", (), "ones")
+
+    def call(self, inputs: list[Tensor], mask: Tensor | None = None) -> Tensor:
+        mask = carried(mask, inputs)
+        layers = [ops.cast(x, "float32") for x in inputs]
+        if self.layer_norm:
+            layers = [_normalized(x, mask) for x in layers]
+        weights = ops.softmax(ops.copy(self.scalars))
+        mixed = sum(weights[j] * x for j, x in enumerate(layers))
+        return ops.cast(self.gamma * mixed, self.compute_dtype)
+
+    def compute_output_spec(
+        self, inputs: list[Tensor], mask: Tensor | None = None
+    ) -> keras.KerasTensor:
+        return keras.KerasTensor(inputs[0].shape, dtype=self.compute_dtype)
+
+
+def _normalized(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Return each sentence `[T, D]` with mean 0 and variance 1 over its real tokens."""
+    real = ops.ones_like(x[:, :, :1])
+    if mask is not None:
+        real = ops.cast(mask, "float32")[:, :, None]  # [B, T, 1]
+    count = ops.maximum(ops.sum(real, axis=(1, 2), keepdims=True) * x.shape[-1], 1.0)
+    mean = ops.sum(x * real, axis=(1, 2), keepdims=True) / count
+    variance = ops.sum(ops.square((x - mean) * real), axis=(1, 2), keepdims=True) / count
+    return (x - mean) * ops.rsqrt(variance + 1e-12)
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class SentenceBoundaries(Layer):
+    """A layer that adds a mark before and a mark after the real tokens of each row.
+
+    `[w_1 .. w_n 0 .. 0]` of length T becomes `[begin w_1 .. w_n end 0 .. 0]` of length T + 2. A
+    token is real if its first id is not 0, or if a real token follows it.
+
+    Args:
+        begin, end: the ids of one mark each, e.g. the characters of `<S>` and `</S>`.
+
+    Call: int32 `[B, T, C]`, C = len(begin), to int32 `[B, T + 2, C]`.
+    """
+
+    def __init__(self, begin: Sequence[int], end: Sequence[int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.autocast = False  # of ids, which narrow floats would round
+        self.begin = [int(i) for i in begin]
+        self.end = [int(i) for i in end]
+        self.built = True
+
+    def call(self, inputs: Tensor) -> Tensor:
+        inputs = as_ids(inputs)
+        places = ops.arange(ops.shape(inputs)[1])
+        real = ops.cast(ops.not_equal(inputs[:, :, 0], 0), "int32")  # [B, T]
+        length = ops.max(real * (places + 1), axis=1, initial=0)  # [B]
+        padded = ops.pad(inputs, [[0, 0], [1, 1], [0, 0]])
+        places = ops.arange(ops.shape(padded)[1])[None, :, None]
+        begin, end = (ops.convert_to_tensor(mark, inputs.dtype) for mark in (self.begin, self.end))
+        padded = ops.where(places == 0, begin, padded)
+        return ops.where(places == length[:, None, None] + 1, end, padded)
+
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
+        batch, time, size = inputs.shape
+        dtype = "int32" if keras.backend.is_float_dtype(inputs.dtype) else inputs.dtype
+        return keras.KerasTensor((batch, None if time is None else time + 2, size), dtype)

@@ -1,6 +1,6 @@
 """Words from their characters: convolutions, max over time, highways, projection."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -8,7 +8,7 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_of
 from tfnlp.layers.base import Layer, as_ids, check_positive
-from tfnlp.layers.kernels.char_maxima import char_maxima
+from tfnlp.layers.kernels.backend import by_target, with_gradient
 from tfnlp.layers.remat import rematerialized
 from tfnlp.layers.types import Shape, Tensor
 
@@ -168,25 +168,133 @@ class Highway(Layer):
 
     def build(self, input_shape: Shape) -> None:
         size = input_shape[-1]
-        constant = keras.initializers.Constant(self.carry_bias)
-        self.transform_kernel = self._kernel("transform_kernel", size)
-        self.transform_bias = self.add_weight(
-            name="transform_bias", shape=(size,), initializer="zeros"
-        )
-        self.carry_kernel = self._kernel("carry_kernel", size)
-        self.carry_bias_weight = self.add_weight(
-            name="carry_bias", shape=(size,), initializer=constant
-        )
 
-    def _kernel(self, name: str, size: int) -> keras.Variable:
-        # bilm-tf: standard deviation 1 / sqrt(D), so that x keeps its scale.
-        normal = keras.initializers.RandomNormal(stddev=size**-0.5)
-        return self.add_weight(name=name, shape=(size, size), initializer=normal)
+        def weights(name: str, bias: float) -> tuple[keras.Variable, keras.Variable]:
+            # bilm-tf: standard deviation 1 / sqrt(D), so that x keeps its scale.
+            normal = keras.initializers.RandomNormal(stddev=size**-0.5)
+            constant = keras.initializers.Constant(bias)
+            return (
+                self.add_weight(name=f"{name}_kernel", shape=(size, size), initializer=normal),
+                self.add_weight(name=f"{name}_bias", shape=(size,), initializer=constant),
+            )
+
+        self.transform_kernel, self.transform_bias = weights("transform", 0.0)
+        self.carry_kernel, self.carry_bias_weight = weights("carry", self.carry_bias)
 
     def call(self, inputs: Tensor) -> Tensor:
         transformed = self._f(ops.matmul(inputs, self.transform_kernel) + self.transform_bias)
         gate = ops.sigmoid(ops.matmul(inputs, self.carry_kernel) + self.carry_bias_weight)
         return inputs + gate * (transformed - inputs)
 
-    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
-        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+
+def char_maxima(x: Tensor, kernels: Sequence[Tensor]) -> Tensor:
+    """Return `max_t sum_k x_{t+k} K_k` for every filter, over the places where it is inside.
+
+    A CPU makes the answers of all filters of one width by one product, and takes their maximum
+    after it. On a TPU these answers would go through HBM several times, in both directions. There
+    the filters of all widths are columns of one matrix, of as many rows as the widest needs (fewer
+    rows would leave the matrix units partly empty); the products of one place after the other keep
+    only the largest answer so far and its place.
+
+    Of characters `[C, N, E]` and kernels `[w, E, n_w]` of one dtype it is `[N, F]`.
+    """
+    widths = [kernel.shape[0] for kernel in kernels]
+    if x.shape[0] is None or widths != sorted(widths):
+        return plain_char_maxima(x, *kernels)
+    return by_target(maxima_by_place, plain_char_maxima, x, *kernels)
+
+
+def plain_char_maxima(x: Tensor, *kernels: Tensor) -> Tensor:
+    """Return what `char_maxima` returns, width by width."""
+    maxima = []
+    for kernel in kernels:
+        width, size, number = kernel.shape
+        places = ops.shape(x)[0] - width + 1
+        patches = ops.concatenate([x[i : places + i] for i in range(width)], -1)  # [C', N, wE]
+        patches = ops.reshape(patches, (-1, width * size))
+        answers = ops.matmul(patches, ops.reshape(kernel, (width * size, -1)))  # [C' N, n]
+        maxima.append(ops.max(ops.reshape(answers, (places, -1, number)), axis=0))
+    return ops.concatenate(maxima, -1)
+
+
+def maxima_by_place(x: Tensor, *kernels: Tensor) -> Tensor:
+    """Return what `char_maxima` returns, place by place, with a hand-written gradient.
+
+    C is static, and no filter is narrower than the one before it.
+
+    Of several equal answers the first has the gradient; `ops.max` divides it among them. They are
+    mostly of equal characters, and then the sums over the characters are equal, too.
+    """
+    shapes = [kernel.shape for kernel in kernels]
+
+    @with_gradient
+    def maxima(x: Tensor, *kernels: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, ...]]]:
+        joined = _joined(kernels)  # [WE, F]
+        best, place = _best_places(x, joined, shapes)
+
+        def gradient(d_best: Tensor) -> tuple[Tensor, ...]:
+            dx, d_joined = _gradients(x, joined, place, d_best)
+            d_kernels, first = [], 0
+            for width, size, number in shapes:
+                part = d_joined[: width * size, first : first + number]
+                d_kernels.append(ops.reshape(part, (width, size, number)))
+                first += number
+            return dx, *d_kernels
+
+        return best, gradient
+
+    return maxima(x, *kernels)
+
+
+def _joined(kernels: Sequence[Tensor]) -> Tensor:
+    """Return the kernels side by side, `[WE, F]`, with zeros below those of narrow filters."""
+    widest = kernels[-1].shape[0]
+    columns = []
+    for kernel in kernels:
+        width, size, number = kernel.shape
+        rows = ops.reshape(kernel, (width * size, number))
+        columns.append(ops.pad(rows, [[0, (widest - width) * size], [0, 0]]))
+    return ops.concatenate(columns, -1)
+
+
+def _best_places(
+    x: Tensor, joined: Tensor, shapes: Sequence[tuple[int, ...]]
+) -> tuple[Tensor, Tensor]:
+    """Return the largest answers and their places, as numbers of the dtype of x: `[N, F]` each."""
+    count, size, widest = x.shape[0], x.shape[-1], shapes[-1][0]
+    best = place = None
+    for first in range(count):
+        width = min(widest, count - first)  # characters that are left
+        columns = sum(number for w, _, number in shapes if w <= width)
+        if columns == 0:
+            break
+        patch = ops.concatenate([x[first + i] for i in range(width)], -1)  # [N, wE]
+        answers = ops.matmul(patch, joined[: width * size, :columns])
+        if best is None:
+            best, place = answers, ops.zeros_like(answers, "float32")
+            continue
+        more = answers > best[:, :columns]
+        new = ops.where(more, answers, best[:, :columns])
+        new_place = ops.where(more, ops.full((), first, "float32"), place[:, :columns])
+        best = ops.concatenate([new, best[:, columns:]], -1)
+        place = ops.concatenate([new_place, place[:, columns:]], -1)
+    return best, place
+
+
+def _gradients(x: Tensor, joined: Tensor, place: Tensor, d_best: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the gradients of x and of the joined kernels."""
+    count, number, size = x.shape[0], ops.shape(x)[1], x.shape[-1]
+    widest = joined.shape[0] // size
+    places = ops.arange(count, dtype="float32")[:, None, None]
+    answers = ops.where(place[None] == places, d_best[None], ops.zeros((), d_best.dtype))
+    answers = ops.reshape(answers, (-1, joined.shape[1]))  # [C N, F]
+    after = ops.pad(x, [[0, widest - 1], [0, 0], [0, 0]])
+    patches = ops.concatenate([after[i : count + i] for i in range(widest)], -1)
+    patches = ops.reshape(patches, (-1, widest * size))  # [C N, WE]
+    d_joined = ops.matmul(ops.transpose(patches), answers)
+    d_patches = ops.matmul(answers, ops.transpose(joined))
+    d_patches = ops.reshape(d_patches, (count, number, widest, size))
+    d_patches = ops.pad(d_patches, [[widest - 1, 0], [0, 0], [0, 0], [0, 0]])
+    starts = [widest - 1 - i for i in range(widest)]
+    dx = sum(d_patches[s : s + count, :, i] for i, s in enumerate(starts))
+    return dx, d_joined

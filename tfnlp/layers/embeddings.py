@@ -41,13 +41,7 @@ class TokenEmbedding(MaskEnds):
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, input_shape: Shape | None = None) -> None:
-        # Not autocast: to cast the rows that are looked up is cheaper than to cast the table.
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.vocab_size, self.hidden_size),
-            initializer=self.initializer,
-            autocast=False,
-        )
+        self.embeddings = self.add_table(self.vocab_size, self.hidden_size, self.initializer)
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
@@ -69,8 +63,18 @@ class TokenEmbedding(MaskEnds):
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 
 
+class _Positions(MaskEnds):
+    """The base of layers of positions."""
+
+    def compute_output_spec(
+        self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
+    ) -> keras.KerasTensor:
+        batch = 1 if positions is None else inputs.shape[0]
+        return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
+
+
 @keras.saving.register_keras_serializable(package="tfnlp")
-class PositionEmbedding(MaskEnds):
+class PositionEmbedding(_Positions):
     """Learned positions: `y_t = P[start + t]`, or `y_bt = P[positions_bt]` (Gehring et al. 2017).
 
     Args:
@@ -103,12 +107,8 @@ class PositionEmbedding(MaskEnds):
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.offset + self.max_positions, inputs_shape[-1]),
-            initializer=self.initializer,
-            autocast=False,
-        )
+        rows = self.offset + self.max_positions
+        self.embeddings = self.add_table(rows, inputs_shape[-1], self.initializer)
 
     def call(
         self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
@@ -130,15 +130,9 @@ class PositionEmbedding(MaskEnds):
             rows = ops.slice(table, (self.offset + start, 0), (length, table.shape[-1]))
         return ops.cast(rows[None], self.compute_dtype)  # [1, T, H]
 
-    def compute_output_spec(
-        self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
-    ) -> keras.KerasTensor:
-        batch = 1 if positions is None else inputs.shape[0]
-        return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
-
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SinusoidalPositions(MaskEnds):
+class SinusoidalPositions(_Positions):
     """`PE(p, 2i) = sin(p / 10000^(2i/H))`, `PE(p, 2i+1) = cos(p / 10000^(2i/H))`.
 
     Vaswani et al. 2017, section 3.5: sine on even channels, cosine on odd ones, alternating (some
@@ -148,10 +142,7 @@ class SinusoidalPositions(MaskEnds):
     Args:
         max_wavelength: the 10000 of the formula.
 
-    Call: `[B, T, H]` (only its shape is read) and at most one of the int scalar `start` (for
-    decoding with a cache) and `positions`, int `[B, T]` (for rows that begin with padding), to
-    `[1, T, H]`, with `positions` to `[B, T, H]`, in the compute dtype. The angles are float32
-    under any policy.
+    Call: as `PositionEmbedding`. The angles are float32 under any policy.
     """
 
     def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:
@@ -182,12 +173,6 @@ class SinusoidalPositions(MaskEnds):
         waves = ops.reshape(waves, (rows, length, 2 * len(self._frequencies)))
         # An odd H ends with a sine.
         return ops.cast(waves[:, :, : inputs.shape[-1]], self.compute_dtype)
-
-    def compute_output_spec(
-        self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
-    ) -> keras.KerasTensor:
-        batch = 1 if positions is None else inputs.shape[0]
-        return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
 
 
 def _buckets() -> np.ndarray:
@@ -233,12 +218,7 @@ class RelativePositionBias(MaskEnds):
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, input_shape: Shape) -> None:
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.num_buckets, self.num_heads),
-            initializer=self.initializer,
-            autocast=False,
-        )
+        self.embeddings = self.add_table(self.num_buckets, self.num_heads, self.initializer)
 
     def call(self, inputs: Tensor) -> Tensor:
         by_distance = ops.take(self.embeddings, _buckets(), axis=0)  # [257, N]

@@ -1,7 +1,7 @@
 """A softmax over many words whose cost is that of a path in a binary tree, and losses with it.
 
 The losses are those of word2vec over blocks of text, skip-gram and CBOW, as in
-`tfnlp.layers.negative_sampling`: Mikolov et al. 2013 (Distributed Representations of Words and
+`tfnlp.layers.word_losses`: Mikolov et al. 2013 (Distributed Representations of Words and
 Phrases and their Compositionality), section 2.1. Trees are tables of steps from the root.
 """
 
@@ -12,10 +12,9 @@ import numpy as np
 from keras import ops
 
 from tfnlp.layers.base import Layer, as_ids, check_positive
-from tfnlp.layers.kernels.pair_losses import pair_losses
-from tfnlp.layers.negative_sampling import check_block
 from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
+from tfnlp.layers.word_losses import WordLoss, check_block, pair_losses
 
 _GROUP = 8  # centres whose paths are multiplied with the same words, at most
 
@@ -131,10 +130,8 @@ class HierarchicalSoftmax(Layer):
         return keras.KerasTensor((*inputs.shape[:-1], *last), dtype="float32")
 
 
-class _HierarchicalWindows(Layer):
+class _HierarchicalWindows(WordLoss):
     """The base of both losses: the tree, with vectors of nodes that are initially zero."""
-
-    of_means = False  # whether a centre is found from the mean of its window
 
     def __init__(
         self, vocab_size: int, window: int = 5, depth: int | None = None, **kwargs: Any
@@ -144,7 +141,6 @@ class _HierarchicalWindows(Layer):
         self.vocab_size = vocab_size
         self.window = window
         self.depth = depth
-        self.autocast = False  # scores and losses are float32 under any policy
         self.softmax = HierarchicalSoftmax(
             vocab_size, depth, use_bias=False, dtype=self.dtype_policy, name="softmax"
         )
@@ -181,9 +177,6 @@ class _HierarchicalWindows(Layer):
         real = ops.cast(inside, "float32") * (places != 0).astype("float32")
         centres = word_ids[:, self.window : self.window + size]
         return near, real, ops.reshape(centres, (-1, group))
-
-    def compute_output_spec(self, inputs: Tensor, *_: Any, **others: Any) -> keras.KerasTensor:
-        return keras.KerasTensor(inputs.shape[:1], dtype="float32")
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

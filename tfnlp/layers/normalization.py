@@ -42,9 +42,6 @@ class LayerNorm(Layer):
         y = ops.cast(add_bias(y, self.beta), self.compute_dtype)
         return y if rows else ops.reshape(y, ops.shape(inputs))
 
-    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
-        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-
 
 def plain_scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
     """Return `gamma * (x - mean) / sqrt(variance + epsilon)` of rows `[R, H]`, float32."""

@@ -1,6 +1,7 @@
-"""A softmax over many words that is trained on samples of them."""
+"""Softmaxes over many words that are trained on samples of them."""
 
 import functools
+import math
 from typing import Any
 
 import keras
@@ -91,9 +92,8 @@ class SampledSoftmax(Layer):
             return ops.matmul(ops.cast(inputs, "float32"), kernel) + self.bias
         x = ops.cast(ops.reshape(inputs, (-1, inputs.shape[-1])), "float32")  # [N, P]
         y = as_ids(ops.reshape(targets, (-1,)))  # [N]
-        losses = (
-            self._sampled_losses(x, y) if training and self._sampled else self._full_losses(x, y)
-        )
+        sampled = training and self._sampled
+        losses = self._sampled_losses(x, y) if sampled else self._full_losses(x, y)
         return ops.reshape(losses, ops.shape(targets))
 
     def _full_losses(self, x: Tensor, y: Tensor) -> Tensor:
@@ -123,18 +123,20 @@ class SampledSoftmax(Layer):
         return ops.sum(x * ops.take(self.kernel, y, axis=0), -1) + ops.take(self.bias, y)
 
     def _sampled_losses(self, x: Tensor, y: Tensor) -> Tensor:
-        words = self._sample()  # [K]
-        weights = ops.take(self.kernel, words, axis=0)
-        # The log of the expected count is subtracted from every sampled score.
-        biases = ops.take(self.bias, words) - ops.take(
-            ops.convert_to_tensor(self._log_expected, "float32"), words
-        )
-        logits = ops.matmul(x, ops.transpose(weights)) + biases  # [N, K]
+        words, logits, _ = self._sampled_scores(x)
         hits = ops.equal(y[:, None], words[None])
         logits = ops.where(hits, ops.full((), _NEVER, "float32"), logits)
         true = self._true_scores(x, y)
         everything = ops.concatenate([true[:, None], logits], -1)  # [N, 1 + K]
         return ops.logsumexp(everything, axis=-1) - true
+
+    def _sampled_scores(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return sampled words `[K]`, their scores less `log n_w` `[N, K]`, and `log n` `[V]`."""
+        words = self._sample()
+        log_expected = ops.convert_to_tensor(self._log_expected, "float32")
+        weights = ops.take(self.kernel, words, axis=0)
+        biases = ops.take(self.bias, words) - ops.take(log_expected, words)
+        return words, ops.matmul(x, ops.transpose(weights)) + biases, log_expected
 
     def _sample(self) -> Tensor:
         """Return `num_samples` word ids, one from each unit of the cumulated expected counts."""
@@ -150,6 +152,30 @@ class SampledSoftmax(Layer):
         if targets is None:
             return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
         return keras.KerasTensor(targets.shape, dtype="float32")
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class NoiseContrastiveSoftmax(SampledSoftmax):
+    """`-log sigmoid(s_y - log n_y) - sum over samples w of log sigmoid(-(s_w - log n_w))`.
+
+    That is the loss in training, with `s_w = x . W_w + b_w`; `n_w = k q_w` is how often w is
+    expected in the k samples, which all targets of a call share. At inference the loss is
+    `-log softmax(x W^T + b)[y]`. Mnih & Teh 2012, with the normalizer 1.
+
+    The samples are those of `SampledSoftmax`: log-uniform, so ids must be sorted by falling
+    frequency. A target that is in the samples counts there, too, as in `tf.nn.nce_loss`, whose
+    formula this is. Biases begin at `-log V`, where the scores are normalized.
+
+    Args, call, returns: as `SampledSoftmax`.
+    """
+
+    def _bias_initializer(self) -> keras.initializers.Initializer:
+        return keras.initializers.Constant(-math.log(self.vocab_size))
+
+    def _sampled_losses(self, x: Tensor, y: Tensor) -> Tensor:
+        _, noise, log_expected = self._sampled_scores(x)
+        true = self._true_scores(x, y) - ops.take(log_expected, y)
+        return ops.softplus(-true) + ops.sum(ops.softplus(noise), -1)
 
 
 def _count_up_to(ends: Tensor, places: Tensor) -> Tensor:

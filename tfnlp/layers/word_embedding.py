@@ -32,16 +32,12 @@ class WordEmbedding(Layer):
         self.hidden_size = hidden_size
 
     def build(self, input_shape: Shape | None = None) -> None:
-        self._add_table(self.vocab_size)
+        self._make_table(self.vocab_size)
 
-    def _add_table(self, rows: int) -> None:
+    def _make_table(self, rows: int) -> None:
         reach = 0.5 / self.hidden_size
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(rows, self.hidden_size),
-            initializer=keras.initializers.RandomUniform(-reach, reach),
-            autocast=False,
-        )
+        uniform = keras.initializers.RandomUniform(-reach, reach)
+        self.embeddings = self.add_table(rows, self.hidden_size, uniform)
 
     def call(self, inputs: Tensor) -> Tensor:
         return ops.cast(look_up(self.embeddings, inputs), self.compute_dtype)
@@ -84,7 +80,7 @@ class SubwordEmbedding(WordEmbedding):
         self.most_subwords = most_subwords
 
     def build(self, input_shape: Shape | None = None) -> None:
-        self._add_table(self.vocab_size + self.buckets)
+        self._make_table(self.vocab_size + self.buckets)
         # [V, G]: rows of the table, -1 where a word has no more n-grams.
         self.subword_rows = self.add_weight(
             name="subword_rows",

@@ -14,7 +14,7 @@ from keras import ops
 
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, as_bio, is_bio, scheme_of
 from tfnlp.layers import CRF
-from tfnlp.layers.kernels.chain import Chain, best_path, marginals
+from tfnlp.layers.crf import Chain, best_path, marginals
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.entities import entities, type_scores

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.kernels.dropout_mask import mask_of_rows
+from tfnlp.layers.dropout import hashed_mask
 from tfnlp.layers.kernels.products import product
 from tfnlp.layers.types import Tensor
 
@@ -33,9 +33,8 @@ class Visible:
     def bias(self, queries: int | Tensor, keys: int | Tensor, start: Any = None) -> Tensor | None:
         """Return the `bias` of so many queries and keys.
 
-        Args:
-            start: number of the first query, where the keys are a cache's; those that are not yet
-                written are hidden, too.
+        Where the keys are a cache's, `start` is the number of the first query; keys that are not
+        yet written are hidden, too.
         """
         last, pair = None, None if self.sequences is None else (self.sequences,) * 2
         if self.causal:
@@ -47,7 +46,7 @@ class Visible:
 
 @dataclasses.dataclass(frozen=True)
 class Drops:
-    """Dropout of the probabilities, decided by the hash of `kernels/dropout_mask.py`.
+    """Dropout of the probabilities, decided by `tfnlp.layers.dropout.hashed_mask`.
 
     The heads n and n + ceil(N / 2) take the two halves of the same random words.
 
@@ -131,7 +130,7 @@ def plain_attention(
     probabilities = ops.softmax(scores if bias is None else scores + bias, axis=-1)
     narrow = ops.cast(probabilities, q.dtype)
     if drops is not None:
-        kept = mask_of_rows(drops.rows, drops.columns, q.shape[1], drops.dropped)
+        kept = hashed_mask(drops.rows[..., None], drops.columns, q.shape[1], drops.dropped)
         # A product with the mask is cheaper than a selection, in both directions.
         narrow = narrow * (ops.cast(kept, q.dtype) * drops.scale)
     return product(narrow, v), probabilities

@@ -20,9 +20,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.dropout import hashed_mask
 from tfnlp.layers.kernels.attention import Drops, Visible, bias
 from tfnlp.layers.kernels.backend import by_target, entries, forms, with_gradient
-from tfnlp.layers.kernels.dropout_mask import mask_of_rows
 from tfnlp.layers.kernels.products import product
 from tfnlp.layers.types import Tensor
 
@@ -212,7 +212,7 @@ class _Turns:
         return p, ops.reshape(ops.cast(kept, self.dtype), p.shape) * self.drops.scale
 
     def _kept(self, rows: Tensor, columns: Tensor, halves: bool = True) -> Tensor:
-        return mask_of_rows(rows, columns, self.heads, self.drops.dropped, halves)
+        return hashed_mask(rows[..., None], columns, self.heads, self.drops.dropped, halves)
 
     def _masked(self, scores: Tensor, hidden: Tensor) -> Tensor:
         """Return the sum of `[RN, t, keys]` and `[R, 1, t or 1, keys]`."""
