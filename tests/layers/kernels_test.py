@@ -22,7 +22,6 @@ from tfnlp.layers.kernels.cross_entropy import (
 from tfnlp.layers.kernels.products import (
     from_columns,
     ones_times,
-    plain_add_bias,
     plain_from_columns,
     plain_tied_projection,
     plain_to_columns,
@@ -57,7 +56,7 @@ def training(activation):
 PAIRS = {
     "to_columns": (to_columns, plain_to_columns, [(3, 5, 4), (4, 6), (6,)]),
     "from_columns": (from_columns, plain_from_columns, [(3, 4, 5), (4, 6), (6,)]),
-    "with_sum_of_rows": (with_sum_of_rows, plain_add_bias, [(7, 5), (5,)]),
+    "with_sum_of_rows": (with_sum_of_rows, tf.add, [(7, 5), (5,)]),
     "ones_times": (ones_times, lambda x: tf.reduce_sum(x, 0), [(7, 5)]),
     "scaled_norm": (
         lambda x, gamma: scaled_norm(x, gamma, 1e-5),

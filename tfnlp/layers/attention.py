@@ -1,6 +1,7 @@
 """Scaled dot-product attention with several heads."""
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -143,9 +144,7 @@ class MultiHeadAttention(WithLowRank):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.causal = causal
+        self.num_heads, self.dropout, self.causal = num_heads, dropout, causal
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_divisor = output_divisor
         self.low_rank = low_rank_of(low_rank)
@@ -219,6 +218,7 @@ class MultiHeadAttention(WithLowRank):
 
             return run
 
+        # Of an unknown number of rows one is counted.
         sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
         forms = self._forms(sizes, drops)
         runs = {form: computed(form) for form in forms}  # equal forms are one function
@@ -226,10 +226,7 @@ class MultiHeadAttention(WithLowRank):
         return by_target(on_tpu, elsewhere, inputs, on_gpu=on_gpu)
 
     def _forms(self, sizes: tuple[int | None, ...], drops: Drops | None) -> tuple[Form, ...]:
-        """Return the forms for a TPU, for a GPU, and elsewhere, by the sizes of the scores.
-
-        Of an unknown number of rows one is counted.
-        """
+        """Return the forms for a TPU, for a GPU, and elsewhere, by the sizes of the scores."""
         if not has_kernels():
             return (PLAIN if drops is not None else form_of("other", 1),) * 3
         scores = 0 if None in sizes else math.prod(sizes)
@@ -287,19 +284,18 @@ class MultiHeadAttention(WithLowRank):
         position_bias: Tensor | None,
     ) -> tuple[Tensor, ...]:
         """Return the output `[B, T, H]`, the new cache and the probabilities."""
-        cached_keys, cached_values, cache_index = cache
+        *cached, cache_index = cache
         if self.cross:
             (q,) = _heads(self._project(self.query, inputs, 1))
-            pair = (cached_keys, cached_values) if known else self.keys_values(context)
-            k, v = (ops.cast(x, q.dtype) for x in pair)
+            k, v = (ops.cast(x, q.dtype) for x in (cached if known else self.keys_values(context)))
         else:
             q, k, v = _heads(self._project(self.qkv, inputs, 3))  # each [B, N, T, D]
         new = ()
-        if cached_keys is not None and not known:
+        if cached[0] is not None and not known:
             at = (0, 0, ops.cast(cache_index, "int32"), 0)
             new = tuple(
-                ops.slice_update(cached, at, ops.cast(x, cached.dtype))  # [B, N, M, D]
-                for cached, x in ((cached_keys, k), (cached_values, v))
+                ops.slice_update(old, at, ops.cast(x, old.dtype))  # [B, N, M, D]
+                for old, x in zip(cached, (k, v), strict=True)
             )
             k, v = (ops.cast(x, q.dtype) for x in new)
         added = visible.bias(*(x.shape[2] or ops.shape(x)[2] for x in (q, k)), cache_index)
@@ -353,30 +349,19 @@ class MultiHeadAttention(WithLowRank):
         return ops.reshape(flat, (-1, length, parts, self.num_heads, self.head_size))
 
     def compute_output_spec(
-        self,
-        inputs: Tensor,
-        context: Tensor | None = None,
-        mask: Tensor | None = None,
-        cached_keys: Tensor | None = None,
-        cached_values: Tensor | None = None,
-        cache_index: Tensor | None = None,
-        return_scores: bool = False,
-        sequence_ids: Tensor | None = None,
-        position_bias: Tensor | None = None,
-        training: bool = False,
+        self, *arguments: Any, **named: Any
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
-        cache = (cached_keys, cached_values, cache_index)
-        self._check(context, cache, inputs.shape[1], sequence_ids)
+        given = inspect.signature(self.call).bind(*arguments, **named).arguments
+        inputs, context = given["inputs"], given.get("context")
+        cache = tuple(given.get(x) for x in ("cached_keys", "cached_values", "cache_index"))
+        self._check(context, cache, inputs.shape[1], given.get("sequence_ids"))
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
-        if cached_keys is not None:
+        if cache[0] is not None:
             if not self.cross:
-                outputs += [
-                    keras.KerasTensor(cached.shape, dtype=cached.dtype)
-                    for cached in (cached_keys, cached_values)
-                ]
-            source = cached_keys.shape[2]
-        if return_scores:
+                outputs += [keras.KerasTensor(x.shape, dtype=x.dtype) for x in cache[:2]]
+            source = cache[0].shape[2]
+        if given.get("return_scores", False):
             shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)
             outputs.append(keras.KerasTensor(shape, dtype="float32"))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]

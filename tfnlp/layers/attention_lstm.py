@@ -137,10 +137,10 @@ class AttentionLSTM(MaskEnds):
             if previous_output is None:
                 previous_output = ops.zeros((batch, units))
             tensors["fed"] = ops.cast(previous_output, "float32")
-        drops = ()
+        drops = {}
         if training and self.dropout:
             ones = ops.ones((time, batch, units))
-            drops = tuple(drop(ones, training=True) for drop in self.dropouts)
+            drops = {f"drop_{i}": d(ones, training=True) for i, d in enumerate(self.dropouts, 1)}
         fixed = Fixed(self.input_feeding, self.attention.unit_queries, masked_bias(mask), drops)
         loop = trainable_attention_loop if training else attention_loop
         outputs, weights, c, h = loop(tensors, fixed)

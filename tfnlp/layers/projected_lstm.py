@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.base import MaskEnds, carried, check_positive
-from tfnlp.layers.kernels.lstm_loop import lstm_loop, trainable_lstm_loop
+from tfnlp.layers.kernels.lstm_loop import Cell, lstm_loop, trainable_lstm_loop
 from tfnlp.layers.types import Shape, Tensor
 
 
@@ -76,15 +76,13 @@ class ProjectedLSTM(MaskEnds):
         size = input_shape[-1]
         # One draw for both, as in TF1, where they are one matrix [I + P, 4U].
         limit = (6.0 / (size + self.output_size + 4 * self.units)) ** 0.5
-        uniform = lambda: keras.initializers.RandomUniform(-limit, limit)  # noqa: E731
-        self.kernel = self.add_weight(
-            name="kernel", shape=(size, 4 * self.units), initializer=uniform()
-        )
-        self.recurrent_kernel = self.add_weight(
-            name="recurrent_kernel",
-            shape=(self.output_size, 4 * self.units),
-            initializer=uniform(),
-        )
+
+        def kernel(name: str, rows: int) -> keras.Variable:
+            uniform = keras.initializers.RandomUniform(-limit, limit)
+            return self.add_weight(name=name, shape=(rows, 4 * self.units), initializer=uniform)
+
+        self.kernel = kernel("kernel", size)
+        self.recurrent_kernel = kernel("recurrent_kernel", self.output_size)
         self.bias = self.add_weight(name="bias", shape=(4 * self.units,), initializer="zeros")
         self.projection_kernel = None
         if self.projection_size is not None:
@@ -117,17 +115,12 @@ class ProjectedLSTM(MaskEnds):
         projection = self.projection_kernel
         if projection is not None:
             projection = ops.cast(projection, self.compute_dtype)
-        outputs, cell = loop(
-            gates,
-            state[:, :units],
-            state[:, units:],
-            ops.cast(self.recurrent_kernel, self.compute_dtype),
-            projection,
-            live,
-            keep,
-            (self.cell_clip, self.projection_clip, self.forget_bias),
-        )  # [T, B, P], [B, U]
-        state = ops.concatenate([cell, outputs[-1]], -1)
+        recurrent = ops.cast(self.recurrent_kernel, self.compute_dtype)
+        clips = self.cell_clip, self.projection_clip
+        cell = Cell(recurrent, projection, *clips, self.forget_bias)
+        c, h = state[:, :units], state[:, units:]
+        outputs, c = loop(gates, c, h, cell, live, keep)  # [T, B, P], [B, U]
+        state = ops.concatenate([c, outputs[-1]], -1)
         outputs = ops.cast(ops.transpose(outputs, (1, 0, 2)), self.compute_dtype)  # [B, T, P]
         if self.residual:
             outputs = outputs + inputs

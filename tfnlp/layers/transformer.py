@@ -1,5 +1,6 @@
 """One Transformer block: self-attention, optional cross-attention, feed-forward net."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,13 +76,10 @@ class TransformerBlock(WithLowRank):
     ) -> None:
         super().__init__(**kwargs)
         check_positive(intermediate_size=intermediate_size)
-        self.num_heads = num_heads
-        self.intermediate_size = intermediate_size
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
+        self.num_heads, self.intermediate_size = num_heads, intermediate_size
+        self.dropout, self.attention_dropout = dropout, attention_dropout
         self.activation = activation
-        self.norm_first = norm_first
-        self.norm_epsilon = norm_epsilon
+        self.norm_first, self.norm_epsilon = norm_first, norm_epsilon
         self.causal = causal
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.residual_divisor = residual_divisor
@@ -157,24 +155,17 @@ class TransformerBlock(WithLowRank):
             context_mask = carried(context_mask, context)
         cache = dict(cached_keys=cached_keys, cached_values=cached_values, cache_index=cache_index)
 
-        def block(
-            inputs: Tensor,
-            mask: Tensor | None,
-            sequence_ids: Tensor | None,
-            position_bias: Tensor | None,
-            *across: Tensor | None,
-        ) -> Tensor | tuple[Tensor, ...]:
-            x = ops.cast(inputs, self.compute_dtype)
-            mine = (x, mask, sequence_ids, position_bias)
+        def block(inputs: Tensor, *others: Tensor | None) -> Tensor | tuple[Tensor, ...]:
+            mine = (ops.cast(inputs, self.compute_dtype), *others[:3])
             y, *extras = self._attended(mine, cache, return_scores and not self.cross, training)
             if self.cross:
-                y, *scores = self._crossed((y, *across), return_scores, training)
+                y, *scores = self._crossed((y, *others[3:]), return_scores, training)
                 extras += scores
             z = self._transformed(y, training)
             return (z, *extras) if extras else z
 
         across = (context, context_mask, context_keys, context_values)
-        arrays = (inputs, mask, sequence_ids, position_bias, *across)
+        arrays = (inputs, mask, sequence_ids, position_bias, *across)  # of both attentions
         if cached_keys is not None:
             return block(*arrays)
         return rematerialized(block, arrays, [self], training)
@@ -191,28 +182,16 @@ class TransformerBlock(WithLowRank):
     ) -> tuple[Tensor, ...]:
         """Return `x + drop(attention(x))`, of `LN(x)` if pre-norm, and attention's other outputs.
 
-        `arrays` are x `[B, T, H]`, the mask and the sequence ids of the keys, and what is added to
-        the scores.
+        `arrays` are x `[B, T, H]`, and the mask, sequence ids and position bias of attention.
         """
         norm = [self.attention_norm] if self.norm_first else []
+        names = ("mask", "sequence_ids", "position_bias")
+        how = {**cache, "return_scores": return_scores, "training": training}
 
-        def sum_of(
-            x: Tensor,
-            mask: Tensor | None,
-            sequence_ids: Tensor | None,
-            position_bias: Tensor | None,
-        ) -> tuple[Tensor, ...]:
-            attended, *extras = _outputs(
-                self.attention(
-                    norm[0](x) if norm else x,
-                    mask=mask,
-                    return_scores=return_scores,
-                    sequence_ids=sequence_ids,
-                    position_bias=position_bias,
-                    training=training,
-                    **cache,
-                )
-            )
+        def sum_of(x: Tensor, *rest: Tensor | None) -> tuple[Tensor, ...]:
+            given = dict(zip(names, rest, strict=True))
+            attended = self.attention(norm[0](x) if norm else x, **given, **how)
+            attended, *extras = _outputs(attended)
             return x + self.attention_output_dropout(attended, training=training), *extras
 
         layers = [*norm, self.attention, self.attention_output_dropout]
@@ -225,27 +204,15 @@ class TransformerBlock(WithLowRank):
 
         `arrays` are y `[B, T, H]`, the context, its mask, and its keys and values.
         """
+        names = ("context", "mask", "cached_keys", "cached_values")
+        how = {"return_scores": return_scores, "training": training}
 
-        def sum_of(
-            y: Tensor,
-            context: Tensor | None,
-            mask: Tensor | None,
-            keys: Tensor | None,
-            values: Tensor | None,
-        ) -> tuple[Tensor, ...]:
+        def sum_of(y: Tensor, *rest: Tensor | None) -> tuple[Tensor, ...]:
             if not self.norm_first:
                 y = self.attention_norm(y)
-            attended, *scores = _outputs(
-                self.cross_attention(
-                    self.cross_attention_norm(y) if self.norm_first else y,
-                    context=context,
-                    mask=mask,
-                    cached_keys=keys,
-                    cached_values=values,
-                    return_scores=return_scores,
-                    training=training,
-                )
-            )
+            given = dict(zip(names, rest, strict=True))
+            read = self.cross_attention_norm(y) if self.norm_first else y
+            attended, *scores = _outputs(self.cross_attention(read, **given, **how))
             y = y + self.cross_attention_output_dropout(attended, training=training)
             return y if self.norm_first else self.cross_attention_norm(y), *scores
 
@@ -275,41 +242,23 @@ class TransformerBlock(WithLowRank):
         return ops.reshape(flat, (-1, length, y.shape[-1]))  # [B, T, H]
 
     def compute_output_spec(
-        self,
-        inputs: Tensor,
-        mask: Tensor | None = None,
-        cached_keys: Tensor | None = None,
-        cached_values: Tensor | None = None,
-        cache_index: Tensor | None = None,
-        return_scores: bool = False,
-        context: Tensor | None = None,
-        context_mask: Tensor | None = None,
-        context_keys: Tensor | None = None,
-        context_values: Tensor | None = None,
-        sequence_ids: Tensor | None = None,
-        position_bias: Tensor | None = None,
-        training: bool = False,
+        self, *arguments: Any, **named: Any
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
+        given = inspect.signature(self.call).bind(*arguments, **named).arguments
+        context, context_keys = given.get("context"), given.get("context_keys")
         self._check(context, context_keys)
+        scores = given.get("return_scores", False)
+        names = ("inputs", "cached_keys", "cached_values", "cache_index", "sequence_ids")
+        of_itself = {name: given[name] for name in names if name in given}
         specs = self.attention.compute_output_spec(
-            inputs,
-            cached_keys=cached_keys,
-            cached_values=cached_values,
-            cache_index=cache_index,
-            return_scores=return_scores and not self.cross,
-            sequence_ids=sequence_ids,
+            **of_itself, return_scores=scores and not self.cross
         )
-        if not self.cross:
+        if not (self.cross and scores):
             return specs
-        crossed = self.cross_attention.compute_output_spec(
-            inputs,
-            context,
-            cached_keys=context_keys,
-            cached_values=context_values,
-            return_scores=return_scores,
+        _, crossed = self.cross_attention.compute_output_spec(
+            given["inputs"], context, cached_keys=context_keys, return_scores=True
         )
-        outputs, *cache = _outputs(specs)
-        return (outputs, *cache, crossed[1]) if return_scores else specs
+        return (*_outputs(specs), crossed)
 
     def _check(self, context: Tensor | None, context_keys: Tensor | None) -> None:
         if (context is not None or context_keys is not None) != self.cross:

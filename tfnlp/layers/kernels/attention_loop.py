@@ -13,11 +13,10 @@ from keras import ops
 
 from tfnlp.layers.attention_scores import TINY, energies, project_queries
 from tfnlp.layers.kernels.backend import beside, with_gradient
-from tfnlp.layers.kernels.lstm_loop import cell, cell_gradient, matmul, outer, scan
+from tfnlp.layers.kernels.lstm_loop import Cell, cell_gradient, cell_step, matmul, outer, scan
 from tfnlp.layers.types import DType, Tensor
 
 Tensors = dict[str, Any]  # tensors, lists and dicts of them by name
-_NO_CLIPS = (None, None, 1.0)  # constants of the cells: no clips; 1 is added to the forget gate
 _SUMS = ("slopes", "vector")  # gradients of an additive score that are summed over the steps
 
 
@@ -30,18 +29,14 @@ class Fixed:
             the output. Otherwise the context is fed to the cell, and `[c; h]` is the output.
         unit_queries: of the score, see `project_queries`.
         bias: float32 `[B, 1, S]` or 0.0, added to the energies.
-        drops: for each layer but the first, the factors of its input from the layer below,
-            `[T, B, U]`; or empty.
+        drops: `drop_i` for each layer i but the first, the factors of its input from the layer
+            below, `[T, B, U]`; or empty.
     """
 
     feeding: bool
     unit_queries: bool
     bias: Tensor
-    drops: tuple[Tensor, ...] = ()
-
-    def by_time(self) -> dict[str, Tensor]:
-        """Return the factors by the names that a step reads them by."""
-        return {f"drop_{i}": drop for i, drop in enumerate(self.drops, 1)}
+    drops: dict[str, Tensor]
 
 
 def attention_loop(
@@ -109,9 +104,8 @@ def _forward(tensors: Tensors, fixed: Fixed) -> tuple[Tensors, Tensors]:
             if i:
                 below = h[i - 1] * x.get(f"drop_{i}", 1.0)
             both = ops.concatenate([below, h[i]], -1)
-            c[i], h[i], parts, _ = cell(
-                c[i], both, {"gates": gates}, weights[f"recurrent_{i}"], None, _NO_CLIPS
-            )
+            recurrent = Cell(weights[f"recurrent_{i}"])
+            c[i], h[i], parts, _ = cell_step(c[i], both, {"gates": gates}, recurrent)
             active[i] = ops.concatenate(parts, -1)
         if fixed.feeding:
             context, attention, query = _attend(h[-1], tensors, fixed)
@@ -134,7 +128,7 @@ def _forward(tensors: Tensors, fixed: Fixed) -> tuple[Tensors, Tensors]:
         start["output"] = tensors["fed"]
     else:
         start["output"] = ops.concatenate([context, ops.zeros_like(tensors["h"][-1])], -1)
-    return scan(step, start, gates=tensors["gates"], **fixed.by_time())
+    return scan(step, start, gates=tensors["gates"], **fixed.drops)
 
 
 def _backward(
@@ -160,7 +154,7 @@ def _backward(
         queried=queried,
         **{name: kept[name] for name in ("output", "attention", "query")},
         **{f"{name}_{i}": x for name, xs in by_layer.items() for i, x in enumerate(xs)},
-        **fixed.by_time(),
+        **fixed.drops,
     )
 
     keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
@@ -238,7 +232,7 @@ def _cells_back(
         parts = {"c": x[f"c_{i}"], "c_before": x[f"c_before_{i}"], "d_output": 0.0, "h": None}
         parts["active"] = ops.split(x[f"active_{i}"], 4, axis=-1)
         recurrent = weights[f"recurrent_{i}"]
-        c[i], d_both, gates[i] = cell_gradient(c[i], h[i], parts, recurrent, None, _NO_CLIPS)
+        c[i], d_both, gates[i] = cell_gradient(c[i], h[i], parts, Cell(recurrent))
         inner = recurrent.shape[0] - h[i].shape[-1]
         d_below, h[i] = d_both[:, :inner], d_both[:, inner:]
         if i:
@@ -253,7 +247,7 @@ def _weight_gradients(
     weights, found = tensors["weights"], {}
     for i, h in enumerate(h_before):
         if i:
-            below = kept["h"][i - 1] * (fixed.drops[i - 1] if fixed.drops else 1.0)
+            below = kept["h"][i - 1] * fixed.drops.get(f"drop_{i}", 1.0)
             found[f"bias_{i}"] = ops.sum(made["gates"][i], axis=(0, 1))
         else:
             below = _shifted(tensors["fed"], kept["output"]) if fixed.feeding else kept["context"]

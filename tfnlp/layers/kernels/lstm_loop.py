@@ -6,7 +6,7 @@ then one matrix product over all steps.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -14,42 +14,42 @@ from keras import ops
 from tfnlp.layers.kernels.backend import beside, by_target, with_gradient
 from tfnlp.layers.types import DType, Tensor
 
-Constants = tuple[float | None, float | None, float]  # cell_clip, projection_clip, forget_bias
 Step = Callable[[Any, dict[str, Tensor]], Any]
 _UNROLLED = 32  # the most steps that a program for a TPU has one after the other, without a loop
 
 
+class Cell(NamedTuple):
+    """The weights and constants of a cell."""
+
+    recurrent: Tensor | Sequence[Tensor]  # `[P, 4U]`, or its four parts
+    projection: Tensor | None = None  # `[U, P]`; None: P = U
+    cell_clip: float | None = None
+    projection_clip: float | None = None
+    forget_bias: float = 1.0
+
+
 def lstm_loop(
-    gates: Tensor,
-    c: Tensor,
-    h: Tensor,
-    recurrent: Tensor,
-    projection: Tensor | None,
-    live: Tensor | None,
-    keep: Tensor | None,
-    constants: Constants,
+    gates: Tensor, c: Tensor, h: Tensor, cell: Cell, live: Tensor | None, keep: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Run the cell over the first axis.
 
     Args:
         gates: `x_t W_x + b`, `[T, B, 4U]`.
         c, h: float32 `[B, U]` and `[B, P]`.
-        recurrent, projection: `[P, 4U]`, `[U, P]`, or None for no projection (P = U).
+        cell: a `Cell`.
         live: bool `[T, B, 1]`, False where the state is not changed, or None.
         keep: float32 `[T, B, 1]`, 0 where the state is set to zero first, or None.
-        constants: `(cell_clip, projection_clip, forget_bias)`.
 
     Returns:
         h of all steps, float32 `[T, B, P]`, and the last c `[B, U]`.
     """
-    weights = recurrent
     if keras.backend.backend() == "tensorflow":
         # On a CPU products with up to 1 MB of numbers, as one gate's are, run on one thread, which
         # leaves the other threads to the other direction: more than to share every product.
-        weights = list(ops.split(recurrent, 4, axis=-1))
+        cell = cell._replace(recurrent=list(ops.split(cell.recurrent, 4, axis=-1)))
 
     def step(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        return cell(*carry, x, weights, projection, constants)[:2]
+        return cell_step(*carry, x, cell)[:2]
 
     (c, _), (_, outputs) = scan(step, (c, h), gates=gates, live=live, keep=keep)
     return outputs, c
@@ -57,35 +57,28 @@ def lstm_loop(
 
 @beside(lstm_loop)
 def trainable_lstm_loop(
-    gates: Tensor,
-    c: Tensor,
-    h: Tensor,
-    recurrent: Tensor,
-    projection: Tensor | None,
-    live: Tensor | None,
-    keep: Tensor | None,
-    constants: Constants,
+    gates: Tensor, c: Tensor, h: Tensor, cell: Cell, live: Tensor | None, keep: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return what `lstm_loop` returns, with a hand-written gradient for all but `live`, `keep`."""
 
     @with_gradient
     def loop(
-        gates: Tensor, c_0: Tensor, h_0: Tensor, recurrent: Tensor, *projections: Tensor
+        gates: Tensor, c_0: Tensor, h_0: Tensor, *weights: Tensor
     ) -> tuple[tuple[Tensor, Tensor], Callable[..., tuple[Tensor, ...]]]:
-        projection = projections[0] if projections else None
+        inside = Cell(*weights, *cell[len(weights) :])
         # In float32 the active gates are kept. Narrow numbers have no room for those near 1, but
         # the gates before activation are such numbers already.
         narrow = keras.backend.standardize_dtype(gates.dtype) != "float32"
 
         def step(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
-            c, h, active, z = cell(carry[0], carry[1], x, recurrent, projection, constants)
+            c, h, active, z = cell_step(carry[0], carry[1], x, inside)
             return c, h, z if narrow else ops.concatenate(active, -1)
 
         start = (c_0, h_0, ops.zeros_like(gates[0]))
         (c, _, _), (cells, outputs, kept) = scan(step, start, gates=gates, live=live, keep=keep)
 
         def activated(kept: Tensor) -> tuple[Tensor, ...]:
-            return activate(kept, constants) if narrow else ops.split(kept, 4, axis=-1)
+            return activate(kept, cell.forget_bias) if narrow else ops.split(kept, 4, axis=-1)
 
         def gradient(upstream: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             d_outputs, d_c = upstream
@@ -96,14 +89,13 @@ def trainable_lstm_loop(
 
             def back(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
                 x = {**x, "active": activated(x["kept"])}
-                d_c, d_h, d_gates, *others = cell_gradient(
-                    carry[0], carry[1], x, recurrent, projection, constants
-                )
+                d_c, d_h, d_gates, *others = cell_gradient(carry[0], carry[1], x, inside)
                 return d_c, d_h, ops.cast(d_gates, gates.dtype), *others
 
+            projected = [] if cell.projection is None else [ops.zeros_like(h_0)]
             (d_c, d_h, *_), (_, _, d_gates, *d_projected) = scan(
                 back,
-                (d_c, ops.zeros_like(h_0), start[2], *[ops.zeros_like(h_0) for _ in projections]),
+                (d_c, ops.zeros_like(h_0), start[2], *projected),
                 backwards=True,
                 kept=kept,
                 c=cells,
@@ -113,71 +105,57 @@ def trainable_lstm_loop(
                 live=live,
                 keep=keep,
             )
-            d_weights = [outer(before[1], d_gates, recurrent.dtype)]
-            if projections:
+            d_weights = [outer(before[1], d_gates, inside.recurrent.dtype)]
+            if projected:
                 o = kept[..., 3 * c_0.shape[-1] :]
                 o = ops.sigmoid(ops.cast(o, "float32")) if narrow else o
                 unprojected = o * ops.tanh(cells)  # [T, B, U]
-                d_weights.append(outer(unprojected, d_projected[0], projection.dtype))
+                d_weights.append(outer(unprojected, d_projected[0], inside.projection.dtype))
             return d_gates, d_c, d_h, *d_weights
 
         return (outputs, c), gradient
 
-    return loop(gates, c, h, recurrent, *([] if projection is None else [projection]))
+    return loop(gates, c, h, *(w for w in cell[:2] if w is not None))
 
 
-def cell(
-    c: Tensor,
-    h: Tensor,
-    x: dict[str, Tensor],
-    recurrent: Tensor | Sequence[Tensor],
-    projection: Tensor | None,
-    constants: Constants,
+def cell_step(
+    c: Tensor, h: Tensor, x: dict[str, Tensor], cell: Cell
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...], Tensor | list[Tensor]]:
     """Return c, h and the active gates (i, j, f, o) of one step, float32, and the gates before.
 
-    These are a list of four where `recurrent` is one.
+    These are a list of four where `cell.recurrent` is one.
     """
-    cell_clip, projection_clip, _ = constants
     if "keep" in x:
         c, h = c * x["keep"], h * x["keep"]
-    if isinstance(recurrent, list):
+    if isinstance(cell.recurrent, list):
         parts = ops.split(x["gates"], 4, axis=-1)
-        gates = [z + matmul(h, w) for z, w in zip(parts, recurrent, strict=True)]  # [B, U] each
+        gates = [z + matmul(h, w) for z, w in zip(parts, cell.recurrent, strict=True)]  # [B, U]
     else:
-        gates = x["gates"] + matmul(h, recurrent)  # [B, 4U]
-    i, j, f, o = activate(gates, constants)
-    new_c = _clip(f * c + i * j, cell_clip)
+        gates = x["gates"] + matmul(h, cell.recurrent)  # [B, 4U]
+    i, j, f, o = activate(gates, cell.forget_bias)
+    new_c = _clip(f * c + i * j, cell.cell_clip)
     new_h = o * ops.tanh(new_c)
-    if projection is not None:
-        new_h = ops.cast(matmul(new_h, projection), "float32")  # [B, P]
-    new_h = _clip(new_h, projection_clip)
+    if cell.projection is not None:
+        new_h = ops.cast(matmul(new_h, cell.projection), "float32")  # [B, P]
+    new_h = _clip(new_h, cell.projection_clip)
     if "live" in x:
         new_c, new_h = ops.where(x["live"], new_c, c), ops.where(x["live"], new_h, h)
     return new_c, new_h, (i, j, f, o), gates
 
 
-def activate(gates: Tensor | list[Tensor], constants: Constants) -> tuple[Tensor, ...]:
+def activate(gates: Tensor | list[Tensor], forget_bias: float) -> tuple[Tensor, ...]:
     """Return the active gates (i, j, f, o), float32 `[B, U]` each."""
     parts = gates if isinstance(gates, list) else ops.split(gates, 4, axis=-1)
     i, j, f, o = (ops.cast(part, "float32") for part in parts)
-    return ops.sigmoid(i), ops.tanh(j), ops.sigmoid(f + constants[2]), ops.sigmoid(o)
+    return ops.sigmoid(i), ops.tanh(j), ops.sigmoid(f + forget_bias), ops.sigmoid(o)
 
 
-def cell_gradient(
-    d_c: Tensor,
-    d_h: Tensor,
-    x: dict[str, Tensor],
-    recurrent: Tensor,
-    projection: Tensor | None,
-    constants: Constants,
-) -> tuple[Tensor, ...]:
+def cell_gradient(d_c: Tensor, d_h: Tensor, x: dict[str, Any], cell: Cell) -> tuple[Tensor, ...]:
     """Return the gradients of c_{t-1}, h_{t-1}, the gates and, if projected, the unclipped h.
 
     `x["active"]` are the four active gates. With a = sigmoid or tanh of z: dz = da a (1 - a) or
     da (1 - a^2).
     """
-    cell_clip, projection_clip, _ = constants
     i, j, f, o = x["active"]
     d_h = d_h + x["d_output"]
     passed_c = passed_h = 0.0
@@ -185,25 +163,21 @@ def cell_gradient(
         zero = ops.zeros((), "float32")
         passed_c, passed_h = ops.where(x["live"], zero, d_c), ops.where(x["live"], zero, d_h)
         d_c, d_h = ops.where(x["live"], d_c, zero), ops.where(x["live"], d_h, zero)
-    d_m = d_projected = _unclip(d_h, x["h"], projection_clip)  # [B, P]
-    if projection is not None:
-        d_m = ops.cast(matmul(d_projected, ops.transpose(projection)), "float32")  # [B, U]
+    d_m = d_projected = _unclip(d_h, x["h"], cell.projection_clip)  # [B, P]
+    if cell.projection is not None:
+        d_m = ops.cast(matmul(d_projected, ops.transpose(cell.projection)), "float32")  # [B, U]
     tanh_c = ops.tanh(x["c"])
-    d_c = _unclip(d_c + d_m * o * (1.0 - ops.square(tanh_c)), x["c"], cell_clip)
-    d_gates = ops.concatenate(
-        [
-            d_c * j * i * (1.0 - i),
-            d_c * i * (1.0 - ops.square(j)),
-            d_c * x["c_before"] * f * (1.0 - f),
-            d_m * tanh_c * o * (1.0 - o),
-        ],
-        -1,
-    )  # [B, 4U]
+    d_c = _unclip(d_c + d_m * o * (1.0 - ops.square(tanh_c)), x["c"], cell.cell_clip)
+    d_i = d_c * j * i * (1.0 - i)
+    d_j = d_c * i * (1.0 - ops.square(j))
+    d_f = d_c * x["c_before"] * f * (1.0 - f)
+    d_o = d_m * tanh_c * o * (1.0 - o)
+    d_gates = ops.concatenate([d_i, d_j, d_f, d_o], -1)  # [B, 4U]
     d_c = d_c * f + passed_c
-    d_h = ops.cast(matmul(d_gates, ops.transpose(recurrent)), "float32") + passed_h
+    d_h = ops.cast(matmul(d_gates, ops.transpose(cell.recurrent)), "float32") + passed_h
     if "keep" in x:
         d_c, d_h = d_c * x["keep"], d_h * x["keep"]
-    return (d_c, d_h, d_gates) if projection is None else (d_c, d_h, d_gates, d_projected)
+    return (d_c, d_h, d_gates) if cell.projection is None else (d_c, d_h, d_gates, d_projected)
 
 
 def scan(

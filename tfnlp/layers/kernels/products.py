@@ -12,16 +12,14 @@ from tfnlp.layers.types import Tensor
 _ONES = 8  # rows or columns of a product that sums, see `ones_times`
 
 
-def plain_product(x: Tensor, y: Tensor) -> Tensor:
-    """Return `x y`: `[..., M, K]` and `[..., K, N]`, of the same batch axes, to `[..., M, N]`."""
-    return ops.matmul(x, y)
-
-
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """Return what `plain_product` returns; on JAX's CPU faster in bfloat16, see `jax_forms`."""
+    """Return `x y` of `[..., M, K]` and `[..., K, N]`; on JAX's CPU faster in bfloat16.
+
+    Both have the same batch axes. See `tfnlp.jax_forms`.
+    """
     narrow = keras.backend.standardize_dtype(x.dtype) == "bfloat16"
     if keras.backend.backend() != "jax" or not narrow or x.dtype != y.dtype:
-        return plain_product(x, y)
+        return ops.matmul(x, y)
 
     @with_gradient
     def multiplied(x: Tensor, y: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:
@@ -34,20 +32,15 @@ def product(x: Tensor, y: Tensor) -> Tensor:
     return multiplied(x, y)
 
 
-def plain_add_bias(x: Tensor, bias: Tensor) -> Tensor:
-    """Return `x + b`: `[..., V]` and `[V]` to `[..., V]`."""
-    return ops.add(x, bias)
-
-
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
-    """Return what `plain_add_bias` returns; on JAX and for a TPU with `sum_of_rows` as gradient."""
+    """Return `x + b` of `[..., V]` and `[V]`; on JAX and for a TPU `with_sum_of_rows`."""
     if keras.backend.backend() == "jax":
         return with_sum_of_rows(x, bias)
-    return by_target(with_sum_of_rows, plain_add_bias, x, bias)
+    return by_target(with_sum_of_rows, ops.add, x, bias)
 
 
 def with_sum_of_rows(x: Tensor, bias: Tensor) -> Tensor:
-    """Return what `plain_add_bias` returns, with `sum_of_rows` as the gradient of the bias."""
+    """Return `x + b`, with `sum_of_rows` as the gradient of the bias."""
 
     @with_gradient
     def added(x: Tensor, bias: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
@@ -55,7 +48,7 @@ def with_sum_of_rows(x: Tensor, bias: Tensor) -> Tensor:
             rows = ops.reshape(dy, (-1, dy.shape[-1]))  # [N, V]
             return dy, ops.cast(sum_of_rows(rows), bias.dtype)
 
-        return plain_add_bias(x, bias), gradient
+        return ops.add(x, bias), gradient
 
     return added(x, ops.copy(bias))  # TensorFlow takes no variables there
 
