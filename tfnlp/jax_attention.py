@@ -2,10 +2,10 @@
 
     s = q k^T / sqrt(D),  p = softmax(s) over the visible keys,  o = (p m) v
 
-m is the dropout mask of `tfnlp.layers.dropout.hashed_mask`, drawn from the same words as in the plain
-formula, so that all forms drop the same probabilities. Scores lie in registers a block at a time
-(Dao et al. 2022), and what is kept for the gradient is o and the logarithm of the softmax's
-divisor: memory grows linearly with T and S. Backwards, one kernel goes over the queries for each
+m is the dropout mask of `tfnlp.layers.dropout`, drawn from the same words as in the plain formula,
+so that all forms drop the same probabilities. Scores lie in registers a block at a time (Dao et
+al. 2022), and what is kept for the gradient is o and the logarithm of the softmax's divisor:
+memory grows linearly with T and S. Backwards, one kernel goes over the queries for each
 block of keys, another over the keys for each block of queries; nothing is added atomically, so
 that equal inputs give equal bits.
 

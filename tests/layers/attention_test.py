@@ -101,26 +101,6 @@ def test_decoding_with_a_cache_equals_the_full_pass(steps, size):
         assert (np.asarray(part)[:, :, T:] == 9).all()  # slots not reached are left alone
 
 
-def test_decoding_in_a_graph_with_one_trace():
-    layer, x, _ = built(causal=True)
-    mask = np.ones((B, T), bool)
-    mask[0, :2] = False  # a prompt padded on the left
-    expected = layer(x, mask=mask)
-
-    @tf.function
-    def step(x, cache, index):
-        return layer(x, **cache, cache_index=index, mask=mask)
-
-    cache, got = empty_cache(T), []
-    for at in range(T):
-        y, *cached = step(x[:, at : at + 1], cache, tf.constant(at))
-        cache = as_cache(*cached)
-        got.append(y)
-    assert step.experimental_get_tracing_count() == 1
-    got = np.concatenate(got, axis=1)
-    np.testing.assert_allclose(got[mask], np.asarray(expected)[mask], **CLOSE)
-
-
 def test_cache_without_causal_sees_all_that_is_written_and_nothing_else():
     layer, x, _ = built()
     _, *cached = layer(x[:, :4], **empty_cache(9), cache_index=0)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import ACTIVATIONS, randomize
-from tfnlp.layers import CharCNN
+from tests.layers.reference import ACTIVATIONS, randomize, sigmoid
+from tfnlp.layers import CharCNN, Highway
 from tfnlp.layers.kernels.backend import traced_for_tpu
 
 WIDTHS = ((1, 3), (2, 2), (3, 4), (4, 2), (5, 3), (6, 2), (7, 5))
@@ -20,6 +20,12 @@ def make(rng, filters=WIDTHS, length=12, **arguments):
 
 def array(weight):
     return np.asarray(weight, "float64")
+
+
+def highway_reference(x, layer):
+    gate = sigmoid(x @ array(layer.carry_kernel) + array(layer.carry_bias_weight))
+    new = x @ array(layer.transform_kernel) + array(layer.transform_bias)
+    return gate * ACTIVATIONS[layer.activation](new) + (1 - gate) * x
 
 
 def reference(ids, layer):
@@ -39,10 +45,7 @@ def reference(ids, layer):
             found.append(best)
         y = np.concatenate(found)
         for highway in layer.highways:
-            gate = y @ array(highway.carry_kernel) + array(highway.carry_bias_weight)
-            gate = 1 / (1 + np.exp(-gate))
-            new = y @ array(highway.transform_kernel) + array(highway.transform_bias)
-            y = gate * np.maximum(new, 0) + (1 - gate) * y
+            y = highway_reference(y, highway)
         if layer.projection_size is not None:
             y = y @ array(layer.projection_kernel) + array(layer.projection_bias)
         vectors.append(y)
@@ -110,3 +113,13 @@ def test_the_form_for_a_tpu_has_the_same_gradients():
     for g, e in zip(got, expected, strict=True):
         assert np.abs(e).max() > 1e-2
         np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_a_highway_carries_most_of_its_input_at_first(activation):
+    rng = np.random.default_rng(0)
+    layer, x = Highway(activation), rng.standard_normal((3, 4, 5)).astype("float32")
+    layer.build((None, 5))
+    np.testing.assert_array_equal(layer.carry_bias_weight, np.full(5, -2, "float32"))
+    randomize(layer, rng)
+    np.testing.assert_allclose(layer(x), highway_reference(x, layer), rtol=1e-5, atol=1e-6)

@@ -274,7 +274,9 @@ ATTENTION = [
     decoder_row("additive", {"score": "additive"}, xla=False),
     decoder_row("additive training", {"score": "additive"}, options=training),
     decoder_row("fed training", {**feeding, "score": "general"}, options=training),
+    decoder_row("cosine training", {"score": "cosine"}, options=training),
     decoder_row("dropout", {**feeding, "dropout": 0.3}, options=training, random=True),
+    decoder_row("deep dropout", {"num_layers": 3, "dropout": 0.3}, options=training, random=True),
     attention("self", {}, masked),
     attention("causal", causal, masked),
     attention("causal unmasked", causal, tokens),
@@ -732,19 +734,21 @@ def test_padding_changes_nothing(row, made):
         assert_close(part(row.call(made.layer, other), flags), expected)
 
 
-@each([row for row in CALM if row.gradient])
-def test_gradients_reach_every_weight_and_plain_formulas_have_the_same(row, made):
-    """On a backend that has no kernels the formulas beside them run."""
+@each([row for row in ROWS if row.gradient])
+def test_gradients_reach_every_weight_and_all_forms_have_the_same(row, made):
+    """On a backend that has no kernels the formulas beside them run; a TPU has other forms."""
     outputs, gradients = differentiated(row, made.layer, made.inputs)
     for name, gradient in gradients.items():
         assert np.isfinite(gradient).all()
         assert name.startswith("of ") or np.abs(gradient).max() > 1e-4, f"no gradient for {name}"
-    with mock.patch.object(backend_of_kernels, "forms", None):
-        plain, others = differentiated(row, made.layer, made.inputs)
-    assert_close(plain, outputs)
-    for name, gradient in gradients.items():
-        size = max(1.0, np.abs(gradient).max())
-        np.testing.assert_allclose(others[name] / size, gradient / size, atol=2e-5, err_msg=name)
+    formulas = mock.patch.object(backend_of_kernels, "forms", None)
+    for form in (formulas, backend_of_kernels.traced_for_tpu()):
+        with form:
+            others, found = differentiated(row, made.layer, made.inputs)
+        assert_close(others, outputs)
+        for name, gradient in gradients.items():
+            size = max(1.0, np.abs(gradient).max())
+            np.testing.assert_allclose(found[name] / size, gradient / size, atol=2e-5, err_msg=name)
 
 
 @each(CALM, pytest.mark.slow, pytest.mark.long)

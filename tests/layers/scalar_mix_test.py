@@ -52,12 +52,6 @@ def test_layer_norm_by_sentence(mask):
     np.testing.assert_allclose(got[real], expected[real], rtol=1e-5, atol=1e-5)
 
 
-def test_a_tuple_of_inputs():
-    layers = draw(2)
-    want = make(layer_norm=True)(list(layers))
-    np.testing.assert_array_equal(make(layer_norm=True)(tuple(layers)), want)
-
-
 def test_layer_norm_of_a_row_without_tokens_is_finite():
     mask = np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
     assert np.isfinite(make(layer_norm=True)(list(draw()), mask=mask)[0]).all()

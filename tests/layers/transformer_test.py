@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from tests.layers.reference import attention, block, block_and_map, inside, randomize, weights
+from tests.layers.reference import block, block_and_map, randomize, weights
 from tfnlp.layers import TransformerBlock
 
 B, T, H, N, F, S, C = 2, 5, 8, 2, 12, 4, 6
@@ -37,37 +36,16 @@ def test_formula(norm_first, activation, causal, masked):
     kind = dict(norm_first=norm_first, activation=activation, causal=causal)
     layer, x = built(**kind)
     mask = MASK if masked else None
-    expected = block(x, weights(layer), N, epsilon=1e-5, mask=mask, **kind)
-    np.testing.assert_allclose(layer(x, mask=mask), expected, **CLOSE)
+    expected = block_and_map(x, weights(layer), N, epsilon=1e-5, mask=mask, **kind)
+    for got, want in zip(layer(x, mask=mask, return_scores=True), expected, strict=True):
+        np.testing.assert_allclose(got, want, **CLOSE)
+    np.testing.assert_allclose(layer(x, mask=mask), expected[0], **CLOSE)
 
 
 def test_epsilon_reaches_both_norms():
     layer, x = built(norm_epsilon=0.7)
     expected = block(x, weights(layer), N, epsilon=0.7)
     np.testing.assert_allclose(layer(x), expected, **CLOSE)
-
-
-def test_return_scores():
-    layer, x = built()
-    output, scores = layer(x, mask=MASK, return_scores=True)
-    expected = attention(x, inside(weights(layer), "attention"), N, mask=MASK)[1]
-    np.testing.assert_allclose(scores, expected, **CLOSE)
-    np.testing.assert_array_equal(output, layer(x, mask=MASK))
-
-
-@pytest.mark.parametrize("norm_first, steps", [(False, [3, 2]), (True, [1] * 5)])
-def test_decoding_with_a_cache_equals_the_full_pass(norm_first, steps):
-    layer, x = built(norm_first=norm_first, causal=True)
-    expected = block(x, weights(layer), N, norm_first=norm_first, epsilon=1e-5, causal=True)
-    keys = values = tf.fill((B, N, 7, H // N), 9.0)
-    at, got = 0, []
-    for step in steps:
-        y, keys, values = layer(
-            x[:, at : at + step], cached_keys=keys, cached_values=values, cache_index=at
-        )
-        got.append(np.asarray(y))
-        at += step
-    np.testing.assert_allclose(np.concatenate(got, axis=1), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("rates", [{"dropout": 0.0}, {"attention_dropout": 0.0}])
@@ -112,29 +90,6 @@ def test_formula_with_a_context(norm_first, masked):
     np.testing.assert_allclose(got, expected, **CLOSE)
     np.testing.assert_allclose(scores, expected_scores, **CLOSE)
     np.testing.assert_array_equal(layer(x, context=context, context_mask=mask), got)
-
-
-def test_a_contexts_keys_and_values_are_computed_once():
-    layer, x, context = crossed()
-    mask = MASK[:, :S]
-    whole, expected_scores = layer(x, context=context, context_mask=mask, return_scores=True)
-    known = dict(zip(("context_keys", "context_values"),
-                     layer.cross_attention.keys_values(context), strict=True))  # fmt: skip
-    assert known["context_keys"].shape == (B, N, S, H // N)
-    np.testing.assert_array_equal(layer(x, context_mask=mask, **known), whole)
-    keys = values = tf.fill((B, N, 7, H // N), 9.0)
-    for at in range(T):
-        y, keys, values, scores = layer(
-            x[:, at : at + 1],
-            cached_keys=keys,
-            cached_values=values,
-            cache_index=at,
-            context_mask=mask,
-            return_scores=True,
-            **known,
-        )
-        np.testing.assert_allclose(y[:, 0], whole[:, at], **CLOSE)
-        np.testing.assert_allclose(scores[:, :, 0], expected_scores[:, :, at], **CLOSE)
 
 
 def test_the_third_sub_layer_has_its_own_dropout():

@@ -23,12 +23,6 @@ from tfnlp.models.bert import (
     bert,
     bert_pretrainer,
 )
-from tfnlp.models.bert_tasks import (
-    bert_for_tasks,
-    bert_task,
-    encoder_for_tasks,
-    unpacked_task,
-)
 from tfnlp.models.coreference import Coreference
 from tfnlp.models.distilbert import (
     DISTILBERT_BASE,
@@ -59,9 +53,16 @@ from tfnlp.models.elmo import (
     elmo_lstm,
     elmo_pretrainer,
 )
+from tfnlp.models.encoder_tasks import (
+    bert_for_tasks,
+    bert_task,
+    encoder_for_tasks,
+    gpt_task,
+    gpt_with_extra_tokens,
+    unpacked_task,
+)
 from tfnlp.models.feature_tasks import FEATURES, WORDS_ALONE, feature_task, select_layers
 from tfnlp.models.generation import generate, greedy, sample
-from tfnlp.models.glove import glove
 from tfnlp.models.gpt import (
     GPT,
     GPT2_LARGE,
@@ -73,7 +74,6 @@ from tfnlp.models.gpt import (
     gpt,
     gpt_pretrainer,
 )
-from tfnlp.models.gpt_tasks import gpt_task, gpt_with_extra_tokens
 from tfnlp.models.low_rank import (
     add_low_rank,
     count_trained,
@@ -81,7 +81,6 @@ from tfnlp.models.low_rank import (
     merge_low_rank,
     train_weights,
 )
-from tfnlp.models.mpnet import mpnet, mpnet_pretrainer
 from tfnlp.models.nnlm import NNLM, nnlm, nnlm_pretrainer
 from tfnlp.models.roberta import (
     ROBERTA_BASE,
@@ -90,6 +89,8 @@ from tfnlp.models.roberta import (
     ROBERTA_MINI,
     ROBERTA_SMALL,
     ROBERTA_TINY,
+    mpnet,
+    mpnet_pretrainer,
     roberta,
     roberta_pretrainer,
 )
@@ -109,7 +110,7 @@ from tfnlp.models.transformer import (
     TransformerDecoder,
     transformer,
 )
-from tfnlp.models.word2vec import word2vec
+from tfnlp.models.word2vec import glove, word2vec
 
 __all__ = [
     "ALBERT_BASE", "ALBERT_LARGE", "ALBERT_MEDIUM", "ALBERT_MINI", "ALBERT_SMALL",

@@ -4,7 +4,7 @@ import functools
 
 import keras
 
-from tfnlp.layers import Pooler, TransformerBlock
+from tfnlp.layers import Pooler
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.dense import Dense
 from tfnlp.layers.types import DType
@@ -21,6 +21,7 @@ from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
     normalized,
+    transformer_blocks,
     with_pretraining_heads,
 )
 
@@ -90,21 +91,19 @@ def albert(
     x = Dense(
         hidden_size, kernel_initializer=initializer(), dtype=dtype, name="embedding_projection"
     )(x)  # [B, T, H]
-    names = shared_blocks(num_groups, group_blocks)
-    blocks = [
-        TransformerBlock(
-            num_heads,
-            intermediate_size,
+    blocks = list(
+        transformer_blocks(
+            shared_blocks(num_groups, group_blocks),
+            initializer,
+            num_heads=num_heads,
+            intermediate_size=intermediate_size,
             dropout=dropout,
             attention_dropout=attention_dropout,
             activation=activation,
             norm_epsilon=norm_epsilon,
-            kernel_initializer=initializer(),
             dtype=dtype,
-            name=name,
         )
-        for name in names
-    ]
+    )
     applied = [
         block
         for layer in range(num_layers)
@@ -147,14 +146,6 @@ def albert_pretrainer(
     Inputs, outputs, errors: those of `bert_pretrainer`, with `sentence_order_logits` float32
     `[B, 2]`.
     """
-    return with_pretraining_heads(
-        encoder,
-        activation,
-        norm_epsilon,
-        initializer_range,
-        max_predictions,
-        masked_lm,
-        "sentence_order" if sentence_order else None,
-        name,
-        tied,
-    )
+    arguments = locals()
+    sentences = "sentence_order" if arguments.pop("sentence_order") else None
+    return with_pretraining_heads(**arguments, sentences=sentences)

@@ -68,7 +68,6 @@ def bert(
             positions. T may not exceed max_positions. With a pooler also int32 `first_positions`
             `[B, S]`, where S sequences of a row begin; `pooled_output` is then `[B, S, H]`.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
 
     Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens),
     `input_type_ids`.
@@ -88,16 +87,18 @@ def bert(
     x = embeddings(
         inputs, vocab_size, hidden_size, max_positions, num_segments, initializer, dtype
     )  # [B, T, H]
-    blocks = transformer_blocks(
-        num_layers,
-        initializer,
-        num_heads=num_heads,
-        intermediate_size=intermediate_size,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        activation=activation,
-        norm_epsilon=norm_epsilon,
-        dtype=dtype,
+    blocks = list(
+        transformer_blocks(
+            num_layers,
+            initializer,
+            num_heads=num_heads,
+            intermediate_size=intermediate_size,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation=activation,
+            norm_epsilon=norm_epsilon,
+            dtype=dtype,
+        )
     )
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
@@ -127,7 +128,6 @@ def bert_pretrainer(
         masked_lm, next_sentence: which heads to build.
         max_predictions: static number P of masked positions, or None for any number.
         tied: whether E is the token table; else the head has one of its own.
-        name: name of the model.
 
     Inputs: those of the encoder and, with `masked_lm`, int32 `masked_lm_positions` `[B, P]`.
 
@@ -137,14 +137,6 @@ def bert_pretrainer(
     Raises:
         ValueError: for `next_sentence` with an encoder that has no pooler.
     """
-    return with_pretraining_heads(
-        encoder,
-        activation,
-        norm_epsilon,
-        initializer_range,
-        max_predictions,
-        masked_lm,
-        "next_sentence" if next_sentence else None,
-        name,
-        tied,
-    )
+    arguments = locals()
+    sentences = "next_sentence" if arguments.pop("next_sentence") else None
+    return with_pretraining_heads(**arguments, sentences=sentences)

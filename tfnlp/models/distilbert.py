@@ -38,25 +38,7 @@ def distilbert(
     Args, inputs, outputs, errors: those of `bert` without a pooler. `input_type_ids` are not read,
     and `activation` may also be "relu".
     """
-    return bert(
-        vocab_size,
-        num_layers,
-        hidden_size,
-        num_heads,
-        intermediate_size,
-        max_positions,
-        num_segments=0,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        activation=activation,
-        norm_epsilon=norm_epsilon,
-        initializer_range=initializer_range,
-        pooler=False,
-        seq_length=seq_length,
-        packed=packed,
-        dtype=dtype,
-        name=name,
-    )
+    return bert(**locals(), num_segments=0, pooler=False)
 
 
 def distilbert_pretrainer(
@@ -70,22 +52,9 @@ def distilbert_pretrainer(
 ) -> keras.Model:
     """Return `encoder` (from `distilbert`) with BERT's masked-LM head; it shares every weight.
 
-    Args:
-        encoder: a model made by `distilbert`.
-        others: as of `bert_pretrainer`.
-
-    Inputs, outputs: those of `bert_pretrainer` without next sentences.
+    Args, inputs, outputs: those of `bert_pretrainer` without next sentences.
     """
-    return bert_pretrainer(
-        encoder,
-        activation,
-        norm_epsilon,
-        initializer_range,
-        next_sentence=False,
-        max_predictions=max_predictions,
-        tied=tied,
-        name=name,
-    )
+    return bert_pretrainer(**locals(), next_sentence=False)
 
 
 def teacher_layers(layers: int, of: int) -> list[int]:

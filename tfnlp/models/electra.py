@@ -120,7 +120,6 @@ def electra_discriminator(
         encoder: a model made by `electra`.
         head: the layer `discriminator_head` of another model; None: a new one.
         initializer_range: of a new head.
-        name: name of the model.
 
     Inputs: those of the encoder.
 
@@ -151,7 +150,6 @@ def electra_pretrainer(
             and large and 1/3 for base (table 6). Heads stay about as wide as the encoder's.
         initializer_range: of all that is new, as in `electra`.
         max_predictions: static number P of masked positions, or None for any number.
-        name: name of the model.
 
     Inputs: those of the encoder, with masks, and of `[B, P]` int32 `masked_lm_positions`, int32
     `masked_lm_ids`, the tokens of the text there, and float32 `masked_lm_weights`, 0 for padding.
@@ -201,7 +199,8 @@ def _network(
 ) -> list[keras.Layer]:
     """Return the projection to `width`, if the embeddings have another one, and the blocks."""
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
-    blocks = transformer_blocks(count, initializer, prefix, dtype=dtype, **block)
+    names = [f"{prefix}layer_{index}" for index in range(count)]
+    blocks = list(transformer_blocks(names, initializer, dtype=dtype, **block))
     if embedding_size == width:
         return blocks
     return [Dense(width, dtype=dtype, name=f"{prefix}embedding_projection"), *blocks]

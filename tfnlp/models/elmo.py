@@ -73,7 +73,6 @@ def elmo(
             have T + 2 positions (the first and the one after the last word).
         seq_length: static number of words T, or None for any.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
 
     Inputs: dict of `character_ids`, int32 `[B, T, 50]`, from `tfnlp.text.character_ids`; a word
     whose ids are 0 is padding, and stands at the end of its row. The model adds `<S>` and `</S>`.
@@ -163,7 +162,6 @@ def elmo_pretrainer(
         batch_size: static number of rows B, or None.
         dropout: rate on h_t while training.
         resets: add an input that says where states are set to zero.
-        name: name of the model.
 
     Inputs: dict of `word_characters` int32 `[N, C]`, the characters of the words that occur;
     `forward_words` and `backward_words` int32 `[B, T]`, rows of it, in the order in which each

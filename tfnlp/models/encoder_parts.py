@@ -5,7 +5,7 @@ that restart, each sequence has the outputs that it has alone (Krell et al. 2021
 sequence packing without cross-contamination").
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -44,8 +44,8 @@ def encoder_inputs(
     }
     if packed:
         inputs["sequence_ids"] = packed_input(seq_length)
-    if packed and pooler:
-        inputs["first_positions"] = first_positions_input()
+    if packed and pooler:  # where each sequence begins, [B, S]
+        inputs["first_positions"] = keras.Input((None,), dtype="int32", name="first_positions")
     return inputs
 
 
@@ -88,19 +88,21 @@ def normalized(embedded: Tensor, norm_epsilon: float, dropout: float, dtype: DTy
 
 
 def transformer_blocks(
-    count: int, initializer: Callable[[], keras.Initializer], prefix: str = "", **block: Any
-) -> list[TransformerBlock]:
-    """Return the blocks of an encoder, named `layer_0` and so on, with a prefix."""
-    return [
-        TransformerBlock(kernel_initializer=initializer(), name=f"{prefix}layer_{index}", **block)
-        for index in range(count)
-    ]
+    names: int | Sequence[str], initializer: Callable[[], keras.Initializer], **block: Any
+) -> Iterator[TransformerBlock]:
+    """Yield blocks with these names, or so many with the names `layer_0` and so on.
+
+    A block draws the seeds of its initial weights when it is made and when it is called first.
+    """
+    names = [f"layer_{index}" for index in range(names)] if isinstance(names, int) else names
+    for name in names:
+        yield TransformerBlock(kernel_initializer=initializer(), name=name, **block)
 
 
 def encoder_outputs(
     embedding_output: Tensor,
     inputs: dict[str, Tensor],
-    blocks: Sequence[TransformerBlock],
+    blocks: Iterable[TransformerBlock],
     pooler: keras.Layer | None = None,
     position_bias: Tensor | None = None,
 ) -> dict[str, Any]:
@@ -136,17 +138,10 @@ def with_pretraining_heads(
     name: str,
     tied: bool = True,
 ) -> keras.Model:
-    """Return an encoder with the heads of pretraining.
+    """Return an encoder with the heads of pretraining, see `bert_pretrainer`.
 
-    Args:
-        masked_lm: add `masked_lm_positions` `[B, P]`, P = `max_predictions`, and `mlm_logits`
-            `[B, P, V]`.
-        sentences: what the head on `pooled_output` says of two sentences, such as "next_sentence",
-            the start of its name and of that of its logits `[B, 2]`; None: no such head.
-        tied: see `masked_lm_logits`.
-
-    Raises:
-        ValueError: for `sentences` with an encoder that has no pooler.
+    `sentences` is what the head on `pooled_output` says of two sentences, such as "next_sentence",
+    the start of its name and of that of its logits `[B, 2]`; None: no such head.
     """
     inputs, outputs = dict(encoder.input), dict(encoder.output)
     if masked_lm:
@@ -210,18 +205,10 @@ def packed_input(seq_length: int | None) -> keras.KerasTensor:
     return keras.Input((seq_length,), dtype="int32", name="sequence_ids")
 
 
-def first_positions_input() -> keras.KerasTensor:
-    """Return the symbolic input `first_positions`, int32 `[B, S]`, where each sequence begins."""
-    return keras.Input((None,), dtype="int32", name="first_positions")
-
-
 def restarted(counts: Tensor, sequence_ids: Tensor) -> Tensor:
     """Return `counts_bt - counts_bs`, s the place at which the sequence of t begins.
 
-    Args:
-        counts: int32 `[B, T]`.
-        sequence_ids: int32 `[B, T]`; positions side by side with the same number are of one
-            sequence.
+    Both are int32 `[B, T]`; positions side by side with the same id are of one sequence.
     """
     first = ops.ones_like(sequence_ids[:, :1], dtype="bool")
     new = ops.not_equal(sequence_ids[:, 1:], sequence_ids[:, :-1])

@@ -113,7 +113,6 @@ def feature_task(
             features (He et al. 2017, section 2.2); 0: none.
         window: with "mention" the tokens of a window, of which T is a multiple.
         width: with "mention" the most words of a mention.
-        name: name of the model.
 
     Inputs: dict of float32 `lm_layers` `[B, T, L, D]` (zeros at padding and at special tokens);
     with `predicate_size` int32 `predicate_mask` `[B, T]`, 1 at the predicate;

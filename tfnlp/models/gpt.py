@@ -13,11 +13,16 @@ from tfnlp.layers import (
     LayerNorm,
     PositionEmbedding,
     TokenEmbedding,
-    TransformerBlock,
 )
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
-from tfnlp.models.encoder_parts import output_table, packed_input, restarted
+from tfnlp.models.encoder_parts import (
+    encoder_outputs,
+    output_table,
+    packed_input,
+    restarted,
+    transformer_blocks,
+)
 
 # Published sizes: GPT's from section 4.1 of its paper, GPT-2's from table 2.
 GPT = dict(vocab_size=40478, max_positions=512, num_layers=12, hidden_size=768, num_heads=12)
@@ -74,7 +79,6 @@ def gpt(
         seq_length: static length T, or None for any length.
         packed: add the input `sequence_ids` for rows of several sequences, see `bert`.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
 
     Inputs: dict of int32 `[B, T]`: `input_word_ids` and `input_mask` (1 for real tokens).
 
@@ -93,11 +97,10 @@ def gpt(
     }
     if packed:
         inputs["sequence_ids"] = packed_input(seq_length)
-    sequence_ids = inputs.get("sequence_ids")
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
     before = ops.cumsum(ops.cast(real, "int32"), axis=1) - ops.cast(real, "int32")  # [B, T]
     if packed:
-        before = restarted(before, sequence_ids)
+        before = restarted(before, inputs["sequence_ids"])
     initializer = functools.partial(keras.initializers.RandomNormal, stddev=initializer_range)
 
     tokens = TokenEmbedding(
@@ -107,33 +110,26 @@ def gpt(
         max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
     )(tokens, positions=before)
     drop = Dropout(dropout, dtype=dtype, name="embedding_dropout")
-    x = embedding_output = drop(tokens + positions)
-
-    encoder_outputs = []
-    for index in range(num_layers):
-        x = TransformerBlock(
-            num_heads,
-            intermediate_size,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation=activation,
-            norm_first=norm_first,
-            norm_epsilon=norm_epsilon,
-            causal=True,
-            kernel_initializer=initializer(),
-            residual_divisor=(2 * num_layers) ** 0.5 if norm_first else 1.0,
-            dtype=dtype,
-            name=f"layer_{index}",
-        )(x, mask=real, sequence_ids=sequence_ids)
-        encoder_outputs.append(x)
+    blocks = transformer_blocks(
+        num_layers,
+        initializer,
+        num_heads=num_heads,
+        intermediate_size=intermediate_size,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        activation=activation,
+        norm_first=norm_first,
+        norm_epsilon=norm_epsilon,
+        causal=True,
+        residual_divisor=(2 * num_layers) ** 0.5 if norm_first else 1.0,
+        dtype=dtype,
+    )
+    outputs = encoder_outputs(drop(tokens + positions), inputs, blocks)
     if norm_first:
-        x = encoder_outputs[-1] = LayerNorm(norm_epsilon, dtype=dtype, name="final_norm")(x)
-
-    outputs = {
-        "sequence_output": x,
-        "encoder_outputs": encoder_outputs,
-        "embedding_output": embedding_output,
-    }
+        norm = LayerNorm(norm_epsilon, dtype=dtype, name="final_norm")
+        outputs["sequence_output"] = outputs["encoder_outputs"][-1] = norm(
+            outputs["sequence_output"]
+        )
     return keras.Model(inputs, outputs, name=name)
 
 
@@ -148,7 +144,6 @@ def gpt_pretrainer(
     Args:
         encoder: a model made by `gpt`.
         tied: whether E is the token table; else the head has one of its own.
-        name: name of the model.
 
     Inputs: those of the encoder.
 

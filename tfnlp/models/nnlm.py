@@ -56,7 +56,6 @@ def nnlm(
             `NoiseContrastiveSoftmax`).
         depth: of "hierarchical", the longest path of the tree; None: that of a balanced tree.
         dtype: a Keras dtype policy; None takes the global one. Logits are float32 under any.
-        name: name of the model.
 
     Inputs: dict of `input_word_ids` int32 `[B, n - 1]`.
 
@@ -103,7 +102,6 @@ def nnlm_pretrainer(model: keras.Model, name: str = "nnlm_pretrainer") -> keras.
 
     Args:
         model: a model made by `nnlm`.
-        name: name of the model.
 
     Inputs: dict of `input_word_ids` int32 `[B, n - 1]` and `targets` int32 `[B]`.
 

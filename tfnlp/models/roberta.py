@@ -1,4 +1,7 @@
-"""RoBERTa (Liu et al. 2019): BERT's encoder, trained longer on whole texts with dynamic masks."""
+"""RoBERTa (Liu et al. 2019): BERT's encoder, trained longer on whole texts with dynamic masks.
+
+And MPNet (Song et al. 2020), an encoder whose attention knows how far a key is from a query.
+"""
 
 import functools
 
@@ -109,16 +112,18 @@ def roberta(
             dtype=dtype,
             name="segment_embedding",
         )(types if num_segments > 1 else keras.ops.zeros_like(types))
-    blocks = transformer_blocks(
-        num_layers,
-        initializer,
-        num_heads=num_heads,
-        intermediate_size=intermediate_size,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        activation=activation,
-        norm_epsilon=norm_epsilon,
-        dtype=dtype,
+    blocks = list(
+        transformer_blocks(
+            num_layers,
+            initializer,
+            num_heads=num_heads,
+            intermediate_size=intermediate_size,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation=activation,
+            norm_epsilon=norm_epsilon,
+            dtype=dtype,
+        )
     )
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
@@ -145,19 +150,56 @@ def roberta_pretrainer(
     The head is BERT's, `mlm_logits = LN(f(W h_p + b)) E^T + c`; there are no next sentences
     (section 4.2).
 
-    Args:
-        encoder: a model made by `roberta`.
-        others: as of `bert_pretrainer`.
-
-    Inputs, outputs: those of `bert_pretrainer` without next sentences.
+    Args, inputs, outputs: those of `bert_pretrainer` without next sentences.
     """
-    return bert_pretrainer(
-        encoder,
-        activation=activation,
-        norm_epsilon=norm_epsilon,
-        initializer_range=initializer_range,
-        next_sentence=False,
-        max_predictions=max_predictions,
-        tied=tied,
-        name=name,
-    )
+    return bert_pretrainer(**locals(), next_sentence=False)
+
+
+def mpnet(
+    vocab_size: int = 30527,
+    num_layers: int = 12,
+    hidden_size: int = 768,
+    num_heads: int = 12,
+    intermediate_size: int = 3072,
+    max_positions: int = 512,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-12,
+    initializer_range: float = 0.02,
+    padding_id: int = PADDING_ID,
+    position_buckets: int = 32,
+    pooler: bool = False,
+    seq_length: int | None = None,
+    packed: bool = False,
+    dtype: DType = None,
+    name: str = "mpnet",
+) -> keras.Model:
+    """Return the encoder of Song et al. 2020; the defaults are MPNet-base's (108.90 M weights).
+
+    It is `roberta` without segments, and all blocks add one `RelativePositionBias` to their scores:
+    `softmax(Q K^T / sqrt(D) + b + mask) V`.
+
+    Args:
+        position_buckets: rows of the table of b, of which the first 32 are read.
+        others: as of `roberta`.
+
+    Inputs, outputs, errors: those of `roberta`. `input_type_ids` are not read.
+    """
+    return roberta(**locals(), num_segments=0)
+
+
+def mpnet_pretrainer(
+    encoder: keras.Model,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-12,
+    initializer_range: float = 0.02,
+    max_predictions: int | None = None,
+    tied: bool = True,
+    name: str = "mpnet_pretrainer",
+) -> keras.Model:
+    """Return `encoder` (from `mpnet`) with BERT's masked-LM head; it shares every weight.
+
+    Args, inputs, outputs: those of `roberta_pretrainer`.
+    """
+    return roberta_pretrainer(**locals())

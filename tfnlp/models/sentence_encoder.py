@@ -30,7 +30,6 @@ def sentence_encoder(
         layer: whose outputs are pooled: 0 the embeddings, L or -1 the last layer, with the norm
             that follows it.
         after: layers `[B, D]` to `[B, E]` between pooling and normalization, such as a `Dense`.
-        name: of the model.
 
     Inputs: those of the encoder, dict of int32 `[B, T]`.
 
@@ -86,7 +85,6 @@ def siamese(
         texts: S, two or more.
         num_classes: K, of the relation of two texts; None: vectors alone.
         pooling, after, skip: see `sentence_encoder`.
-        name: of the model.
 
     Inputs: those of the encoder, dict of int32 `[B, S, T]`.
 

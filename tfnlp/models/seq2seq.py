@@ -70,7 +70,6 @@ def seq2seq(
         tied: E' is the target's E (Press & Wolf 2017), or a table of its own.
         dropout: rate on embeddings, between layers, and on o_t.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
 
     Inputs: dict of int32 `input_word_ids` and `input_mask` `[B, S]` (1 for real tokens; padding may
     stand anywhere), and `target_word_ids` `[B, T]`, the decoder's input: the start token, then

@@ -65,7 +65,6 @@ def transformer(
         norm_first: layer norms before the sub-layers instead of after.
         norm_epsilon: epsilon of the layer norms.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
-        name: name of the model.
 
     Inputs: dict of int32: `input_word_ids` `[B, S]`, `input_mask` `[B, S]` (1 for real tokens),
     `target_word_ids` `[B, T]`, the decoder's input: a start token, then the target shifted to
