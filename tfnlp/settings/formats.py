@@ -67,6 +67,12 @@ class EncoderPairSettings(GPTPairSettings):
     combined: bool = option(False, "write one module instead, of strings to the encoder's outputs")
 
 
+_PROMPT = (
+    "with --sentences or of an index: what precedes each text, see `tfnlp embed` (default: the "
+    "model's, or the index's)"
+)
+
+
 @dataclasses.dataclass(kw_only=True)
 class FillModuleSettings(FormatSettings):
     """Of a module of strings with masks to the words there."""
@@ -94,10 +100,7 @@ class SentencesModuleSettings(GPTPairSettings):
         None, "with --sentences: of the vectors of tokens (default: the model's, else mean)",
         choices=POOLINGS,
     )  # fmt: skip
-    prompt: str | None = option(
-        None, "with --sentences or of an index: what precedes each text, see `tfnlp embed` "
-        "(default: the model's, or the index's)",
-    )  # fmt: skip
+    prompt: str | None = option(None, _PROMPT)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -169,10 +172,7 @@ class SearchModuleSettings(FormatSettings):
     title: ClassVar[str] = "the module of an index"
 
     top: int = option(5, "texts for each query", at_least=1)
-    prompt: str | None = option(
-        None, "with --sentences or of an index: what precedes each text, see `tfnlp embed` "
-        "(default: the model's, or the index's)",
-    )  # fmt: skip
+    prompt: str | None = option(None, _PROMPT)
 
 
 @dataclasses.dataclass(kw_only=True)

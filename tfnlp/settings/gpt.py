@@ -13,7 +13,7 @@ from tfnlp.settings.text import (
 from tfnlp.settings.training import PositionSettings, StartSettings, TrainingSettings
 from tfnlp.settings.use import PredictionSettings
 
-_SIZES = ("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl")
+_BPE = "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -31,15 +31,11 @@ class GPTSettings(
     `adamw` does.
     """
 
-    bpe: str = option(
-        "gpt2",
-        "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words "
-        "(gpt)",
-        choices=("gpt2", "gpt"), group="text",
-    )  # fmt: skip
+    bpe: str = option("gpt2", f"{_BPE} (gpt)", choices=("gpt2", "gpt"), group="text")
     size: str = option(
         "mini", "published size, or mini: 4 layers x 256, for a CPU",
-        choices=_SIZES, group="model",
+        choices=("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl"),
+        group="model",
     )  # fmt: skip
 
 
@@ -47,11 +43,7 @@ class GPTSettings(
 class GPTExamplesSettings(ExamplesSettings):
     """Windows of text."""
 
-    bpe: str = option(
-        "gpt2",
-        "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words",
-        choices=("gpt2", "gpt"), group="text",
-    )  # fmt: skip
+    bpe: str = option("gpt2", _BPE, choices=("gpt2", "gpt"), group="text")
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -111,20 +111,11 @@ def option(
         positional: The command takes it without an option.
         const: The value that the option without a value stands for.
     """
-    metadata = {
-        "help": help,
-        "group": group,
-        "flag": flag,
-        "choices": choices,
-        "limits": {
-            "at least": at_least, "above": above, "at most": at_most, "below": below,
-        },
-        "metavar": metavar,
-        "record": record,
-        "record_as": record_as,
-        "positional": positional,
-        "const": const,
-    }  # fmt: skip
+    limits = {"at least": at_least, "above": above, "at most": at_most, "below": below}
+    metadata = dict(
+        help=help, group=group, flag=flag, choices=choices, limits=limits, metavar=metavar,
+        record=record, record_as=record_as, positional=positional, const=const,
+    )  # fmt: skip
     if isinstance(default, list | dict):
         return dataclasses.field(default_factory=lambda: default.copy(), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -200,8 +191,9 @@ class Settings:
         if others:
             return others
         near = near or difflib.get_close_matches(name, fields, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {_shortened(fields)}"
-        return f"there is no argument {name}; {hint}"
+        more = f" and {len(fields) - 12} more" if len(fields) > 12 else ""
+        known = f"known are {', '.join(fields[:12])}{more}"
+        return f"there is no argument {name}; {f'did you mean {near[0]}?' if near else known}"
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some values changed; `given` stays."""
@@ -238,12 +230,6 @@ class Settings:
             for field in dataclasses.fields(self)
             if field.metadata.get("record") == section
         }
-
-
-def _shortened(names: Sequence[str]) -> str:
-    """Return names that fit into a line."""
-    more = len(names) - 12
-    return f"{', '.join(names[:12])}{f' and {more} more' if more > 0 else ''}"
 
 
 class Described(dict[str, str]):
