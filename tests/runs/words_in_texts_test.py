@@ -14,7 +14,7 @@ from tfnlp import models
 from tfnlp.hub import FineTunedModule, TaskModel
 from tfnlp.serving.module import load_served
 from tfnlp.tasks import Coref, Roles, Tag
-from tfnlp.tasks.words import spans_of
+from tfnlp.tasks.tag import spans_of
 from tfnlp.text.task_readers import BertReader
 
 TEXT = 'Zoë: "the dog (a cat) ran"\u00a0home🙂!'

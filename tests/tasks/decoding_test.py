@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tests.text.windows_test import found_windows, random_rows
 from tfnlp.layers import CRF
-from tfnlp.tasks.answer import answers, best_spans, span_candidates
-from tfnlp.tasks.words import best_tags, bio_transitions, word_logits
+from tfnlp.tasks.spans import answers, best_spans, span_candidates
+from tfnlp.tasks.tag_decoding import best_tags, bio_transitions, word_logits
 
 KEPT = 20
 

@@ -6,13 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics import precision_recall_fscore_support
 
 from tests.support import GOLDENS
+from tfnlp.data import Question, RoleSentence
 from tfnlp.data.labelled.tag_schemes import is_bio
+from tfnlp.tasks import Answer, Roles
 from tfnlp.tasks.classify import classification
-from tfnlp.tasks.entities import entities, entity_scores, type_scores
+from tfnlp.tasks.entities import entities, entity_scores, tagging, type_scores
 from tfnlp.tasks.similarity import regression
-from tfnlp.tasks.tag import tagging
 
 
 @pytest.fixture(autouse=True)
@@ -144,3 +146,53 @@ def test_labels_that_were_not_learnt_are_wrong():
     found = classification(list("aabx"), list("aaba"), ["a", "b"])
     assert found["accuracy"] == 3 / 4 and found["f1_macro"] == pytest.approx(1.8 / 3)
     assert found["f1"] == 1.0
+
+
+@pytest.mark.parametrize(("threshold", "right"), [(0.0, {"1"}), (2.0, {"1", "2"}), (-5.0, {"3"})])
+def test_answers_or_none(threshold, right):
+    task = Answer(unanswerable=True, threshold=threshold)
+    examples = [
+        Question("1", "?", "cat", (("cat", 0),)),
+        Question("2", "?", "dog", (("dog", 0),)),
+        Question("3", "?", "bird", ()),
+    ]
+    odds = {"1": -3.0, "2": 1.0, "3": -1.0}
+    # The task's threshold decides, not the model's answer.
+    predictions = [
+        {"answer": "", "answers": [e.context, ""], "null_score": odds[e.id]} for e in examples
+    ]
+    found = task.measures(examples, predictions)
+    assert found["exact_match"] == found["f1"] == pytest.approx(100 * len(right) / 3)
+    assert found["HasAns_exact"] == 50.0 * len(right - {"3"})
+    assert found["NoAns_exact"] == 100.0 * ("3" in right)
+    assert found["best_f1"] == pytest.approx(200 / 3)
+
+
+def test_heads_of_roles_against_scikit_learn():
+    """The micro-average over words, with O and the predicate's own tags left out."""
+    rng, roles = np.random.default_rng(0), ("O", "ARG0", "ARG1", "C-V", "V")
+    gold, guess = (rng.choice(roles, (30, 7)).tolist() for _ in range(2))
+    task = Roles(labels=roles)
+    examples = [RoleSentence(("w",) * 7, tuple(tags), 0) for tags in gold]
+    found = task.measures(examples, [{"tags": tags} for tags in guess])
+    flat = [sum(tags, []) for tags in (gold, guess)]
+    counted = dict(labels=["ARG0", "ARG1"], average="micro")
+    expected = precision_recall_fscore_support(*flat, **counted)[:3]
+    np.testing.assert_allclose([found[k] for k in ("precision", "recall", "f1")], expected)
+    assert found["accuracy"] == np.mean(np.array(flat[0]) == np.array(flat[1]))
+    assert task.main_measure == "f1"
+
+
+@pytest.mark.parametrize(
+    "guess, right",
+    [
+        (["B-A0", "I-A0", "B-V", "B-A1", "O"], 2),
+        (["B-A0", "O", "B-V", "B-A1", "O"], 1),  # another end
+        (["B-A0", "I-A0", "O", "B-A1", "O"], 2),  # the predicate does not count
+        (["B-A1", "I-A1", "B-V", "B-A0", "O"], 0),
+    ],
+)
+def test_spans_of_roles_are_right_as_a_whole(guess, right):
+    gold = RoleSentence(tuple("abcde"), ("B-A0", "I-A0", "B-V", "B-A1", "O"), 2)
+    found = Roles(labels=("O", "B-V", "B-A0")).measures([gold], [{"tags": guess}])
+    assert found["f1"] == found["precision"] == found["recall"] == right / 2

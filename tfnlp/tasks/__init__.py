@@ -10,8 +10,7 @@ from tfnlp.tasks.classify import Classify
 from tfnlp.tasks.coref import Coref
 from tfnlp.tasks.embed import Embed
 from tfnlp.tasks.fill import Fill
-from tfnlp.tasks.fine_tuning import FineTuning
-from tfnlp.tasks.gpt_finetuning import GPTFineTuning
+from tfnlp.tasks.fine_tuning import FineTuning, GPTFineTuning
 from tfnlp.tasks.labels import Labels
 from tfnlp.tasks.roles import Roles
 from tfnlp.tasks.sentence_training import SentenceTraining

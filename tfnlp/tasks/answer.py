@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,18 +17,21 @@ from tfnlp.tasks import report, squad
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import (
-    Columns,
+    Arrays,
     Encoded,
     EncodedExamples,
+    Targets,
     padded,
+    read_in_places,
+    rows_of,
+    soft_weights,
+    strings,
     window_parts,
     windows_of,
 )
-from tfnlp.tasks.task import HeadTask, Measures, Prediction, Tensors, rows_of, soft_weights, strings
-from tfnlp.text.words import words_with_offsets
+from tfnlp.tasks.spans import NEVER, answers, best_spans, span_candidates
+from tfnlp.tasks.task import HeadTask, Inputs, Measures, Outputs, Prediction, Tensors
 
-_NEVER = -1e9  # below the score of any span
-_BEST = 20  # spans that are compared, as in `run_squad.py`
 _WINDOWS = 256  # windows that are decoded at a time
 _ENDS = ("start", "end")
 QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why", "how")
@@ -133,10 +136,6 @@ class Answer(HeadTask):
     def texts_of(cls, example: Any) -> list[str]:
         return [example.question, example.context]
 
-    def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
-        for text in self.texts_of(example):
-            yield split(text).split()
-
     @property
     def limit(self) -> str:
         return f"max_question {self.max_question}"
@@ -149,30 +148,18 @@ class Answer(HeadTask):
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
         return {"serving_default": {name: strings(name) for name in ("question", "context")}}
 
-    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+    def encode(self, reader: Any, inputs: Inputs, whole: bool) -> Encoded:
         """Encode questions and contexts `[B]` in windows, see `pack_windows`.
 
-        The result also has `starts` and `ends`, int64 `[W]`, the bytes in their contexts where the
-        words of all contexts begin and end, and `lengths` `[B]`, the number of words of each.
+        The result also has `starts`, `ends` and `lengths`, see `read_in_places`.
         """
         # A piece of the text must fit beside it, with the special tokens of this encoder.
         longest = min(self.max_question, self.max_length - reader.special_tokens(2) - 1)
-        words, starts, ends = words_with_offsets(inputs["context"], reader.style)
-        before = tf.concat([[-1], ends.values[:-1]], 0)[: tf.size(ends.values)]
-        # No word precedes the first word of a text.
-        places = tf.ragged.range(words.row_lengths()).values
-        after_space = (places > 0) & (starts.values > before)
-        (first,), pieces, numbered = reader.read(
-            [inputs["question"]], words, words.with_values(after_space)
-        )
+        (first,), pieces, places = read_in_places(reader, inputs["context"], inputs["question"])
         found = windows_of(reader, pieces, first[:, :longest], self.max_length, self.stride)
-        is_cut = tf.cast(first.row_lengths() > longest, tf.int32)
-        offsets = {"starts": starts.values, "ends": ends.values, "lengths": words.row_lengths()}
-        return {**found, **offsets, "is_cut": is_cut, "words": numbered}
+        return {**found, **places, "is_cut": tf.cast(first.row_lengths() > longest, tf.int32)}
 
-    def targets(
-        self, encoded: EncodedExamples, examples: Sequence[Any]
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def targets(self, encoded: EncodedExamples, examples: Sequence[Any]) -> Targets:
         """Return the positions of the first answer of each question.
 
         In a window without the whole answer they are the null position (`run_squad.py`).
@@ -189,11 +176,7 @@ class Answer(HeadTask):
         return {}, {"start_positions": starts, "end_positions": ends}
 
     def decode(
-        self,
-        outputs: Mapping[str, tf.Tensor],
-        encoded: Encoded,
-        inputs: Mapping[str, Any],
-        crf: CRF | None,
+        self, outputs: Outputs, encoded: Encoded, inputs: Inputs, crf: CRF | None
     ) -> Tensors:
         logits = (outputs[f"{end}_logits"] for end in _ENDS)
         candidates = span_candidates(*logits, encoded, self.max_answer)
@@ -211,11 +194,7 @@ class Answer(HeadTask):
         return answers(spans, contexts, *words, self.unanswerable, self.threshold)
 
     def predictions(
-        self,
-        outputs: Mapping[str, Any],
-        encoded: EncodedExamples,
-        examples: Sequence[Any],
-        crf: CRF | None,
+        self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
     ) -> list[Prediction]:
         parts = []
         for part, windows in window_parts(encoded, _WINDOWS):
@@ -225,7 +204,7 @@ class Answer(HeadTask):
         # A short window has fewer spans than the others.
         most = max(part["scores"].shape[1] for part in parts)
         candidates = {"null": tf.concat([part["null"] for part in parts], 0)}
-        for name, padding in (("scores", 2 * _NEVER), ("starts", -1), ("ends", -1)):
+        for name, padding in (("scores", 2 * NEVER), ("starts", -1), ("ends", -1)):
             rows = [
                 tf.pad(p[name], [[0, 0], [0, most - p[name].shape[1]]], constant_values=padding)
                 for p in parts
@@ -292,9 +271,7 @@ class Answer(HeadTask):
         threshold = self.threshold if self.unanswerable else None
         return {"longest": self.max_answer, "threshold": threshold}
 
-    def soft_outputs(
-        self, encoded: EncodedExamples, outputs: Mapping[str, Any]
-    ) -> dict[str, np.ndarray]:
+    def soft_outputs(self, encoded: EncodedExamples, outputs: Outputs) -> Arrays:
         """Return logits `[N]` of all positions of all windows."""
         found = {}
         for end in _ENDS:
@@ -302,9 +279,7 @@ class Answer(HeadTask):
             found[f"soft_{end}_logits"] = np.concatenate([row[:size] for row, size in rows])
         return found
 
-    def soft_columns(
-        self, encoded: EncodedExamples, soft: Mapping[str, np.ndarray], labelled: int
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def soft_columns(self, encoded: EncodedExamples, soft: Arrays, labelled: int) -> Targets:
         ends = np.cumsum(encoded.sizes)[:-1]
         columns = {name: np.split(values, ends) for name, values in soft.items()}
         return columns, soft_weights(encoded, labelled)
@@ -388,134 +363,3 @@ def _answer_words(encoded: EncodedExamples, number: int, example: Any) -> tuple[
     begin = first + np.searchsorted(encoded.ends[first:last], start, "right")
     finish = first + np.searchsorted(encoded.starts[first:last], end, "left") - 1
     return (begin, finish) if first <= begin <= finish < last else None
-
-
-def span_candidates(
-    start_logits: tf.Tensor,
-    end_logits: tf.Tensor,
-    windows: Mapping[str, tf.Tensor],
-    max_answer: int,
-) -> Tensors:
-    """Return the best spans of each window and the score of "no answer".
-
-    `score(i, j) = start_i + end_j` for `i <= j < i + max_answer`, i the first piece of a word
-    in the window where it has most context, j the last piece of a word (BERT, section 4.2;
-    `run_squad.py`). All such
-    spans are compared.
-
-    Args:
-        start_logits, end_logits: float32 `[N, T]`.
-        windows: dict of `token_word`, `is_best` `[N, T]` and `null_positions` `[N]`, see
-            `pack_windows`.
-        max_answer: longest span in pieces.
-
-    Returns:
-        dict of `scores`, `starts` and `ends` (words) `[N, K]`, and `null` `[N]`,
-        `start_0 + end_0` at the null position.
-    """
-    word = windows["token_word"]
-    length = tf.shape(word)[1]
-    first = word != tf.pad(word[:, :-1], [[0, 0], [1, 0]], constant_values=-1)
-    last = word != tf.pad(word[:, 1:], [[0, 0], [0, 1]], constant_values=-1)
-    starts = tf.where((word >= 0) & first & windows["is_best"], start_logits, _NEVER)
-    ends = tf.pad(
-        tf.where((word >= 0) & last, end_logits, _NEVER),
-        [[0, 0], [0, max_answer - 1]],
-        constant_values=_NEVER,
-    )
-    sums = [starts + ends[:, later : later + length] for later in range(max_answer)]
-    scores = tf.reshape(tf.stack(sums, 2), [-1, length * max_answer])  # [N, T*A]
-    best = tf.math.top_k(scores, tf.minimum(_BEST, length * max_answer))
-    i = best.indices // max_answer
-    j = tf.minimum(i + best.indices % max_answer, length - 1)
-    null = windows["null_positions"][:, None]
-    null = tf.gather(start_logits, null, batch_dims=1) + tf.gather(end_logits, null, batch_dims=1)
-    return {
-        "scores": best.values,
-        "starts": tf.gather(word, i, batch_dims=1),
-        "ends": tf.gather(word, j, batch_dims=1),
-        "null": null[:, 0],
-    }
-
-
-def best_spans(
-    candidates: Mapping[str, tf.Tensor], window_row: tf.Tensor, rows: int | tf.Tensor
-) -> Tensors:
-    """Return the best spans of each question over all of its windows.
-
-    Args:
-        candidates: from `span_candidates`, over N windows.
-        window_row: int32 `[N]`, ascending, the question of a window.
-        rows: B, the number of questions.
-
-    Returns:
-        dict of `scores` (below `-1e8`: no span), `starts` and `ends` `[B, K]`, the best first, and
-        `null` `[B]`, the minimum over the windows.
-    """
-
-    def together(x: tf.Tensor, default: float) -> tf.Tensor:
-        parts = tf.RaggedTensor.from_value_rowids(x, window_row, rows).to_tensor(default)
-        return tf.reshape(parts, [rows, -1])  # [B, W*K]
-
-    scores = together(candidates["scores"], 2 * _NEVER)
-    scores = tf.pad(scores, [[0, 0], [0, _BEST]], constant_values=2 * _NEVER)
-    best = tf.math.top_k(scores, _BEST)
-    found = {"scores": best.values}
-    for name in ("starts", "ends"):
-        words = tf.pad(together(candidates[name], -1), [[0, 0], [0, _BEST]], constant_values=-1)
-        found[name] = tf.gather(words, best.indices, batch_dims=1)
-    found["null"] = tf.math.unsorted_segment_min(candidates["null"], window_row, rows)
-    return found
-
-
-def answers(
-    spans: Mapping[str, tf.Tensor],
-    contexts: tf.Tensor,
-    starts: tf.Tensor,
-    ends: tf.Tensor,
-    unanswerable: bool = False,
-    threshold: float | tf.Tensor = 0.0,
-) -> Tensors:
-    """Return the spans as text of the contexts.
-
-    Args:
-        spans: from `best_spans`.
-        contexts: strings `[B]`.
-        starts, ends: int64 `[W]`, where the words begin and end, see `Answer.encode`.
-        unanswerable: compare "no answer" with the spans.
-        threshold: see `Answer`.
-
-    Returns:
-        dict of `answer` `[B]`, "" for none, its `score` `[B]`, a softmax over the scores of the
-        best spans (and none), `start` and `end` `[B]`, int64, in bytes of the context;
-        `null_score` `[B]`, `null - best`; and all best, `answers` and `scores` `[B, K]`.
-    """
-    real = spans["scores"] > _NEVER / 10
-    padded_starts, padded_ends = (tf.concat([x, [0]], 0) for x in (starts, ends))
-    start = tf.where(real, tf.gather(padded_starts, tf.where(real, spans["starts"], 0)), 0)
-    end = tf.where(real, tf.gather(padded_ends, tf.where(real, spans["ends"], 0)), 0)
-    texts = tf.strings.substr(
-        tf.repeat(contexts[:, None], tf.shape(start)[1], 1), start, end - start
-    )  # [B, K]
-    null_score = spans["null"] - spans["scores"][:, 0]
-    logits = tf.where(real, spans["scores"], _NEVER)
-    if unanswerable:
-        logits = tf.concat([logits, spans["null"][:, None]], 1)
-    probabilities = tf.where(
-        tf.reduce_any(logits > _NEVER / 10, 1, keepdims=True), tf.nn.softmax(logits), 0.0
-    )
-    scores = probabilities[:, : tf.shape(texts)[1]] * tf.cast(real, "float32")
-    answer, score = texts[:, 0], scores[:, 0]
-    none = ~real[:, 0]
-    if unanswerable:
-        none |= null_score > threshold
-        score = tf.where(none, probabilities[:, -1], score)
-    return {
-        "answer": tf.where(none, "", answer),
-        "score": score,
-        "start": tf.where(none, tf.zeros_like(start[:, 0]), start[:, 0]),
-        "end": tf.where(none, tf.zeros_like(end[:, 0]), end[:, 0]),
-        "null_score": null_score,
-        "answers": texts,
-        "scores": scores,
-    }

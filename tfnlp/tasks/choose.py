@@ -16,8 +16,8 @@ from tfnlp.settings.tasks import ChooseSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.playground import Field, Playground
-from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
-from tfnlp.tasks.task import Measures, Prediction, Tensors, strings
+from tfnlp.tasks.sequences import Encoded, EncodedExamples, Targets, packed, strings
+from tfnlp.tasks.task import Inputs, Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import SegmentTask
 
 
@@ -127,7 +127,7 @@ class Choose(SegmentTask):
         choices = tf.TensorSpec([None, self.choices], "string", name="choices")
         return {"serving_default": {"text": strings("text"), "choices": choices}}
 
-    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+    def encode(self, reader: Any, inputs: Inputs, whole: bool) -> Encoded:
         choices = tf.reshape(inputs["choices"], [-1])
         (first, second), _, words = reader.read([inputs["text"], choices])
         rows = tf.repeat(tf.range(first.nrows()), self.choices)
@@ -137,12 +137,10 @@ class Choose(SegmentTask):
         )
         return {**found, "words": words}
 
-    def targets(
-        self, encoded: EncodedExamples, examples: Sequence[Any]
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def targets(self, encoded: EncodedExamples, examples: Sequence[Any]) -> Targets:
         return {}, {"labels": np.array(self.golds(examples), np.int32)}
 
-    def decoded(self, outputs: Mapping[str, tf.Tensor]) -> Tensors:
+    def decoded(self, outputs: Outputs) -> Tensors:
         """Return the `choice`, int32 `[B]`, and `probabilities` `[B, C]` of `choice_logits`."""
         probabilities = tf.nn.softmax(outputs["choice_logits"])
         best = tf.argmax(probabilities, -1, output_type="int32")

@@ -16,8 +16,8 @@ from tfnlp.settings.tasks import ClassifySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest, f1_of_one, quoted
 from tfnlp.tasks.playground import Playground
-from tfnlp.tasks.sequences import Columns, EncodedExamples
-from tfnlp.tasks.task import Measures, Prediction, Tensors
+from tfnlp.tasks.sequences import EncodedExamples, Targets
+from tfnlp.tasks.task import Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import NamedTask, TextPlayground
 
 
@@ -67,13 +67,11 @@ class Classify(NamedTask):
     def some_label(self, example: Any) -> Any:
         return dataclasses.replace(example, label=self.labels[0])
 
-    def targets(
-        self, encoded: EncodedExamples, examples: Sequence[Any]
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def targets(self, encoded: EncodedExamples, examples: Sequence[Any]) -> Targets:
         index = {label: i for i, label in enumerate(self.labels)}
         return {}, {"labels": np.array([index[x] for x in self.golds(examples)], np.int32)}
 
-    def decoded(self, outputs: Mapping[str, tf.Tensor]) -> Tensors:
+    def decoded(self, outputs: Outputs) -> Tensors:
         """Return the `label`, strings `[B]`, and `probabilities` `[B, K]` of `class_logits`."""
         probabilities = tf.nn.softmax(outputs["class_logits"])
         best = tf.argmax(probabilities, -1)
@@ -138,19 +136,11 @@ def classification(
 ) -> Measures:
     """Return accuracy, Matthews correlation and F1 of classes.
 
-    Matthews correlation (of K classes: Gorodkin 2004) is 0 where all predictions are the same
-    class; where all labels are, there is none. F1 = 2 P R / (P + R), 0 for a class that is never
-    predicted.
-
-    Args:
-        labels, predicted: strings, one an example.
-        names: names of all classes, in order; others that occur are never predicted.
-
-    Returns:
-        dict of floats: `accuracy`, `matthews`, `f1`. With exactly two classes `f1` is that of the
-        positive class, which is `names[1]` (MRPC and QQP: "1"), if any example has it, and
-        `f1_macro` is the mean of both. Otherwise `f1` is the mean over the classes that occur in
-        labels or predictions.
+    `matthews` (of K classes: Gorodkin 2004) is 0 where all predictions are the same class; where
+    all labels are, there is none. F1 = 2 P R / (P + R), 0 for a class that is never predicted. With
+    exactly two `names` of classes `f1` is that of the positive class, which is `names[1]` (MRPC and
+    QQP: "1"), if any example has it, and `f1_macro` is the mean of both. Otherwise `f1` is the mean
+    over the classes that occur in labels or predictions.
     """
     labels, predicted, names = list(labels), list(predicted), list(names)
     pairs = list(zip(labels, predicted, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import keras
@@ -18,9 +18,16 @@ from tfnlp.settings.tasks import CorefSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.coreference_scores import coreference_scores
 from tfnlp.tasks.playground import Field, Playground
-from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, windows_of
-from tfnlp.tasks.task import TEXTS, HeadTask, Measures, Prediction, Tensors, strings
-from tfnlp.text.words import MARKS, characters, word_places, words_with_offsets
+from tfnlp.tasks.sequences import (
+    Encoded,
+    EncodedExamples,
+    Targets,
+    read_in_places,
+    strings,
+    windows_of,
+)
+from tfnlp.tasks.task import TEXTS, HeadTask, Inputs, Measures, Outputs, Prediction, Tensors
+from tfnlp.text.words import MARKS, characters, word_places
 
 _HOPS = 16  # 2**16 mentions in a row
 _WIDEST = 30
@@ -121,9 +128,6 @@ class Coref(HeadTask):
     def texts_of(cls, example: Any) -> list[str]:
         return [example.text]
 
-    def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
-        yield split(example.text).split()
-
     def inputs_of(self, examples: Sequence[Any], first: int = 0) -> dict[str, Any]:
         return {"text": tf.constant([e.text for e in examples])}
 
@@ -131,19 +135,15 @@ class Coref(HeadTask):
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
         return dict.fromkeys(("serving_default", TEXTS), {"text": strings("text")})
 
-    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+    def encode(self, reader: Any, inputs: Inputs, whole: bool) -> Encoded:
         """Encode texts `[B]`, each as all of its windows, one after the other: `[B, C window]`.
 
         The inputs also have `word_positions`, see `tfnlp.models.task_heads.MentionHead`; the result
-        has `sizes` `[B]`, `starts`, `ends` and `lengths`, see `Answer.encode`.
+        has `sizes` `[B]`, `starts`, `ends` and `lengths`, see `read_in_places`.
         """
-        words, starts, ends = words_with_offsets(inputs["text"], reader.style)
-        before = tf.concat([[-1], ends.values[:-1]], 0)[: tf.size(ends.values)]
-        places = tf.ragged.range(words.row_lengths()).values
-        after_space = words.with_values((places > 0) & (starts.values > before))
-        _, pieces, numbered = reader.read([], words, after_space)
+        _, pieces, places = read_in_places(reader, inputs["text"])
         found = windows_of(reader, pieces, None, self.window, self.window)
-        rows, count = found["window_row"], words.nrows()
+        rows, count = found["window_row"], pieces.nrows()
         several = tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, tf.cast(count, "int32"))
         sizes = self.window * several  # [B]
         packed = {name: self._rows(x, rows, count) for name, x in found["inputs"].items()}
@@ -151,22 +151,13 @@ class Coref(HeadTask):
         head = self._rows(tf.cast(found["is_head"], tf.int32), rows, count)
         chosen = tf.where((word > 0) & (head > 0))  # [W, 2], in the order of words
         positions = tf.RaggedTensor.from_row_lengths(
-            tf.cast(chosen[:, 1], "int32"), words.row_lengths()
+            tf.cast(chosen[:, 1], "int32"), places["lengths"]
         )
         packed["word_positions"] = positions.to_tensor(shape=[None, packed["input_mask"].shape[1]])
         more = tf.shape(packed["input_mask"])[1] - tf.shape(packed["word_positions"])[1]
         packed["word_positions"] = tf.pad(packed["word_positions"], [[0, 0], [0, more]])
-        nothing = tf.zeros([count], tf.int32)
-        return {
-            "inputs": packed,
-            "null_positions": nothing,
-            "is_cut": nothing,
-            "words": numbered,
-            "sizes": sizes,
-            "starts": starts.values,
-            "ends": ends.values,
-            "lengths": words.row_lengths(),
-        }
+        nothing = {name: found["is_cut"] for name in ("null_positions", "is_cut")}
+        return {**places, **nothing, "inputs": packed, "sizes": sizes}
 
     def _rows(self, x: tf.Tensor, rows: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         """Return windows `[N, T]` as rows of documents `[B, C window]`."""
@@ -175,9 +166,7 @@ class Coref(HeadTask):
         dense = ragged.to_tensor()  # [B, C, window]
         return tf.reshape(dense, [count, tf.shape(dense, tf.int64)[1] * self.window])
 
-    def targets(
-        self, encoded: EncodedExamples, examples: Sequence[Any]
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def targets(self, encoded: EncodedExamples, examples: Sequence[Any]) -> Targets:
         """Return the cluster of each span of at most `width` words, `[width, n]`."""
         labels = []
         for number, example in enumerate(examples):
@@ -195,11 +184,7 @@ class Coref(HeadTask):
         return {"labels": labels}, {}
 
     def decode(
-        self,
-        outputs: Mapping[str, tf.Tensor],
-        encoded: Encoded,
-        inputs: Mapping[str, Any],
-        crf: CRF | None,
+        self, outputs: Outputs, encoded: Encoded, inputs: Inputs, crf: CRF | None
     ) -> Tensors:
         """Return `mentions`, strings, `starts`, `ends`, characters, and `clusters`: `[B, K]` each.
 
@@ -229,11 +214,7 @@ class Coref(HeadTask):
         return {"mentions": mentions, "starts": starts, "ends": ends, "clusters": clusters}
 
     def predictions(
-        self,
-        outputs: Mapping[str, Any],
-        encoded: EncodedExamples,
-        examples: Sequence[Any],
-        crf: CRF | None,
+        self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
     ) -> list[Prediction]:
         found = []
         for number, example in enumerate(examples):
@@ -312,11 +293,8 @@ def clusters_of(outputs: Mapping[str, tf.Tensor], singletons: bool) -> tf.Tensor
     """Return the cluster of each kept span, int32 `[B, K]`, -1 of those that are no mentions.
 
     A span is a mention where its score is above 0, and follows its best antecedent among mentions
-    where that scores above 0. Clusters are numbered in the order of their first mentions.
-
-    Args:
-        outputs: those of `tfnlp.models.Coreference`.
-        singletons: whether a mention that is alone is one.
+    where that scores above 0. Clusters are numbered in the order of their first mentions; with
+    `singletons` a mention that is alone is one. `outputs` are those of `tfnlp.models.Coreference`.
     """
     mention = outputs["span_logits"] > 0  # [B, K]
     antecedents = outputs["antecedents"]  # [B, K, A]

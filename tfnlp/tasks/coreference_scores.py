@@ -5,8 +5,8 @@ version 8, in which spans need not be the same in key and response.
 """
 
 import itertools
+import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -14,29 +14,15 @@ from scipy.optimize import linear_sum_assignment
 Clusters = Sequence[Sequence[Hashable]]  # of a document: each a list of mentions
 
 
-class Rate(NamedTuple):
-    """Recall and precision as `right / all` of key and of response, summed over documents."""
+# What of the key is right, of how much, and the same of the response; summed over documents.
+Counts = tuple[float, float, float, float]
 
-    right_key: float
-    key: float
-    right_response: float
-    response: float
 
-    @property
-    def recall(self) -> float:
-        """Share of the key that the response has."""
-        return self.right_key / self.key
-
-    @property
-    def precision(self) -> float:
-        """Share of the response that the key has; 0 without a response."""
-        return self.right_response / self.response if self.response else 0.0
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of both."""
-        total = self.recall + self.precision
-        return 2 * self.recall * self.precision / total if total else 0.0
+def _rates(right_key: float, key: float, right_response: float, response: float) -> list[float]:
+    """Return recall, precision, 0 without a response, and F1."""
+    recall, precision = right_key / key, right_response / response if response else 0.0
+    total = recall + precision
+    return [recall, precision, 2 * recall * precision / total if total else 0.0]
 
 
 def coreference_scores(keys: Iterable[Clusters], responses: Iterable[Clusters]) -> dict[str, float]:
@@ -56,9 +42,9 @@ def coreference_scores(keys: Iterable[Clusters], responses: Iterable[Clusters]) 
     for name, counts in (
         ("mention", _mentions), ("muc", _muc), ("b3", _b3), ("ceafm", _ceafm), ("ceafe", _ceafe),
     ):  # fmt: skip
-        rate = Rate(*(sum(x) for x in zip(*(counts(*pair) for pair in pairs), strict=True)))
-        if rate.key:
-            found |= zip(_names(name), (rate.recall, rate.precision, rate.f1), strict=True)
+        total = [sum(x) for x in zip(*(counts(*pair) for pair in pairs), strict=True)]
+        if total[1]:
+            found |= zip(_names(name), _rates(*total), strict=True)
     if "mention_f1" in found:
         found |= _blanc(pairs)
     if "muc_f1" in found:  # links, and so mentions
@@ -78,14 +64,14 @@ def _once(clusters: Clusters) -> list[set]:
     return found
 
 
-def _mentions(key: list[set], response: list[set]) -> Rate:
+def _mentions(key: list[set], response: list[set]) -> Counts:
     keys, responses = set().union(*key), set().union(*response)
     right = len(keys & responses)
-    return Rate(right, len(keys), right, len(responses))
+    return right, len(keys), right, len(responses)
 
 
-def _muc(key: list[set], response: list[set]) -> Rate:
-    return Rate(*_links(key, response), *_links(response, key))
+def _muc(key: list[set], response: list[set]) -> Counts:
+    return *_links(key, response), *_links(response, key)
 
 
 def _links(clusters: list[set], others: list[set]) -> tuple[int, int]:
@@ -98,8 +84,8 @@ def _links(clusters: list[set], others: list[set]) -> tuple[int, int]:
     return right, sum(len(cluster) - 1 for cluster in clusters)
 
 
-def _b3(key: list[set], response: list[set]) -> Rate:
-    return Rate(*_overlaps(key, response), *_overlaps(response, key))
+def _b3(key: list[set], response: list[set]) -> Counts:
+    return *_overlaps(key, response), *_overlaps(response, key)
 
 
 def _overlaps(clusters: list[set], others: list[set]) -> tuple[float, int]:
@@ -115,16 +101,16 @@ def _common(clusters: list[set], others: list[set]) -> np.ndarray:
     return np.array([[len(a & b) for b in others] for a in clusters], float).reshape(shape)
 
 
-def _ceafm(key: list[set], response: list[set]) -> Rate:
+def _ceafm(key: list[set], response: list[set]) -> Counts:
     common = _common(key, response)
     right = _assigned(common)
-    return Rate(right, sum(map(len, key)), right, sum(map(len, response)))
+    return right, sum(map(len, key)), right, sum(map(len, response))
 
 
-def _ceafe(key: list[set], response: list[set]) -> Rate:
+def _ceafe(key: list[set], response: list[set]) -> Counts:
     sizes = np.add.outer([len(a) for a in key], [len(b) for b in response])
     right = _assigned(2 * _common(key, response) / np.maximum(sizes, 1))
-    return Rate(right, len(key), right, len(response))
+    return right, len(key), right, len(response)
 
 
 def _assigned(similarity: np.ndarray) -> float:
@@ -139,34 +125,21 @@ def _blanc(pairs: list[tuple[list[set], list[set]]]) -> dict[str, float]:
     it is 1 where the mentions are the same, else 0.
     """
     same = np.zeros(3)  # right, key, response: of links in clusters
-    apart = np.zeros(3)
+    apart = np.zeros(3)  # and between them
     equal = True
     for key, response in pairs:
-        in_key, in_response = set(_inner(key)), set(_inner(response))
+        in_key, in_response = (set(_links_in(clusters)) for clusters in (key, response))
         keys, responses = set().union(*key), set().union(*response)
         equal &= keys == responses
-        inner = (len(in_key & in_response), len(in_key), len(in_response))
-        same += inner
-        common = _pairs(len(keys & responses))
-        of = [{m: n for n, cluster in enumerate(x) for m in cluster} for x in (key, response)]
-        shared = keys & responses
-        joined = sum(
-            of[0][a] == of[0][b] or of[1][a] == of[1][b]
-            for a, b in itertools.combinations(shared, 2)
-        )
+        same += (len(in_key & in_response), len(in_key), len(in_response))
+        joined, shared = in_key | in_response, itertools.combinations(keys & responses, 2)
         apart += (
-            common - joined,
-            _pairs(len(keys)) - inner[1],
-            _pairs(len(responses)) - inner[2],
+            sum(frozenset(pair) not in joined for pair in shared),
+            math.comb(len(keys), 2) - len(in_key),
+            math.comb(len(responses), 2) - len(in_response),
         )
-    rates = [Rate(x[0], x[1], x[0], x[2]) for x in (same, apart) if x[1]]
-    if not rates:
-        values = [float(equal)] * 3
-    else:
-        values = [
-            float(np.mean([getattr(rate, name) for rate in rates]))
-            for name in ("recall", "precision", "f1")
-        ]
+    rates = [_rates(x[0], x[1], x[0], x[2]) for x in (same, apart) if x[1]]
+    values = np.mean(rates, 0).tolist() if rates else [float(equal)] * 3
     return dict(zip(_names("blanc"), values, strict=True))
 
 
@@ -174,9 +147,5 @@ def _names(metric: str) -> tuple[str, str, str]:
     return f"recall/{metric}", f"precision/{metric}", f"{metric}_f1"
 
 
-def _inner(clusters: list[set]) -> Iterable[frozenset]:
+def _links_in(clusters: list[set]) -> Iterable[frozenset]:
     return (frozenset(pair) for c in clusters for pair in itertools.combinations(c, 2))
-
-
-def _pairs(count: int) -> int:
-    return count * (count - 1) // 2

@@ -137,11 +137,8 @@ def encode_texts(
 ) -> tuple[dict[str, list[np.ndarray]], np.ndarray, int]:
     """Return the model's inputs of rows of S texts, numbers of the texts, and how many are cut.
 
-    `max_length` is that of a text in tokens, special ones included.
-
-    Returns:
-        Columns by name, for each row int32 `[S, n]`, n the length of its longest text; int32
-        `[N, S]`, equal for equal texts; and the number of distinct texts that are cut.
+    The inputs are columns by name, for each row int32 `[S, n]`, n the length of its longest text;
+    the numbers, int32 `[N, S]`, are equal for equal texts, and those that are cut are distinct.
     """
     numbers = {text: n for n, text in enumerate(dict.fromkeys(t for row in rows for t in row))}
     texts, found, cut = list(numbers), [], 0
@@ -174,11 +171,8 @@ def score_sentences(examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) 
     Rated pairs: `spearman` and `pearson` of the cosines with the ratings. Pairs with a class as in
     SNLI: `auc`, the share of pairs of an entailment and another pair in which the entailment has
     the larger cosine. Pairs alone: `recall@1`, `recall@5`, `recall@20`, `mrr` and `ndcg@10` of the
-    second text of each among the second texts of all, see `retrieval`.
-
-    Args:
-        examples: `tfnlp.data.TaskExample`s with two or more texts, all of one of these kinds.
-        vectors: of each text float32 `[D]`.
+    second text of each among the second texts of all, see `retrieval`. `vectors` has a float32
+    `[D]` for each text.
 
     Raises:
         ValueError: for examples of one text, or classes of which none is "entailment" or all are.
@@ -211,11 +205,7 @@ def retrieval(
     The rank of a text is one more than the number of other texts whose cosine with the query is as
     large or larger; other right texts of the same query do not count. `recall@k` is the share of
     ranks up to k, `mrr` the mean of 1 / rank, `ndcg@10` the mean of `1 / log2(1 + rank)`, 0 above
-    rank 10.
-
-    Args:
-        pairs: query and text; each distinct second text is one of those that are ranked.
-        vectors: of each text float32 `[D]`.
+    rank 10. Each distinct second text of the pairs is one of those that are ranked.
     """
     documents = {text: place for place, text in enumerate(dict.fromkeys(d for _, d in pairs))}
     right: dict[str, set[int]] = {}
@@ -238,6 +228,6 @@ def retrieval(
 
 
 def unit_rows(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Return rows divided by their norms; rows of zeros stay."""
+    """Return vectors divided by their norms; zeros stay."""
     rows = np.asarray(rows, np.float32)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-12)

@@ -1,20 +1,17 @@
 """Entities marked by BIO tags, and precision, recall and F1 over them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from tfnlp.data.labelled.tag_schemes import OUTSIDE
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
 
 
 def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """Return the entities of one sentence as `(type, start, end)`, `end` exclusive.
 
     An entity begins at "B-X", and also at an "I-X" that follows neither "B-X" nor "I-X". It ends
-    before the next tag that is not "I-X". This is how the conlleval script of CoNLL-2000 reads
-    tags, and the default mode of seqeval.
-
-    Args:
-        tags: the tag of each word: "O", "B-TYPE" or "I-TYPE". Any other tag counts as "O".
+    before the next tag that is not "I-X". Any other tag counts as "O". This is how the conlleval
+    script of CoNLL-2000 reads tags, and the default mode of seqeval.
     """
     found, kind, start = [], None, 0
     for place, tag in enumerate([*tags, OUTSIDE]):
@@ -34,9 +31,6 @@ def entity_scores(
 
     `P = right / predicted`, `R = right / gold`, `F1 = 2 P R / (P + R)`. A predicted entity is
     right if its type and both its ends are those of a gold one; see `rates`.
-
-    Args:
-        tags, predicted: gold and predicted tags, one sequence a sentence.
     """
     counts = entity_counts(tags, predicted).values()
     right, guessed, gold = (sum(numbers) for numbers in zip((0, 0, 0), *counts, strict=True))
@@ -74,3 +68,21 @@ def rates(right: int, guessed: int, gold: int) -> dict[str, float]:
         return {}
     precision = right / guessed if guessed else 0.0
     return {"precision": precision, "recall": right / gold, "f1": 2 * right / (guessed + gold)}
+
+
+def tagging(
+    tags: Iterable[Iterable[str]], predicted: Iterable[Iterable[str]], bio: bool | None = None
+) -> dict[str, float]:
+    """Return accuracy over words and, for tags of entities, precision, recall and F1 of entities.
+
+    An entity counts when both its ends and its type are right. `bio`
+    says whether tags mark entities; None: as `is_bio` finds in `tags`.
+    """
+    tags, predicted = [list(t) for t in tags], [list(t) for t in predicted]
+    flat = [tag for sentence in tags for tag in sentence]
+    flat_predicted = [tag for sentence in predicted for tag in sentence]
+    right = sum(a == b for a, b in zip(flat, flat_predicted, strict=True))
+    values = {"accuracy": right / len(flat)}
+    if is_bio(flat) if bio is None else bio:
+        values |= entity_scores(tags, predicted)
+    return values

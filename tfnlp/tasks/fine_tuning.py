@@ -1,18 +1,27 @@
-"""Fine-tuning on classes, labels, scores, choices, tags or spans."""
+"""Fine-tuning on classes, labels, scores, choices, tags or spans; GPT's with its language model."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.models.task_heads import crf_of
-from tfnlp.objectives.cross_entropy import best_class, cross_entropy, smoothed_cross_entropy
-from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, without_padding
-from tfnlp.tasks.class_weights import (
-    binary_cross_entropy,
-    check_weights,
-    weighted_cross_entropy,
+from tfnlp.objectives.cross_entropy import (
+    TiedSoftmax,
+    best_class,
+    cross_entropy,
+    smoothed_cross_entropy,
+)
+from tfnlp.objectives.objective import (
+    Batch,
+    Objective,
+    Sums,
+    Tensors,
+    perplexity,
+    without_padding,
 )
 
 # The outputs of a model of each kind.
@@ -27,8 +36,6 @@ KINDS = {
 # Inputs with and without an axis of positions, the last one.
 _OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids", "sequence_ids"}
 _OF_ROWS = {"extract_positions", "first_positions"}
-WEIGHTED = ("class", "label", "tag")  # kinds that may have weights of their classes
-SMOOTHED = ("class", "label", "choice", "tag")  # kinds whose labels may be smoothed
 _MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 
 
@@ -94,7 +101,17 @@ class FineTuning(Objective):
         self.label_smoothing, self.class_weights = label_smoothing, None
         if class_weights is not None:
             size = model.output[f"{self.kind}_logits"].shape[-1]
-            self.class_weights = check_weights(class_weights, size, scaled=self.kind != "label")
+            weights = np.asarray(class_weights, np.float64)
+            if weights.shape != (size,) or not np.isfinite(weights).all() or weights.min() <= 0:
+                raise ValueError(
+                    f"class_weights={list(class_weights)!r:.200} must be {size} finite numbers "
+                    "above 0, one a class"
+                )
+            if self.kind != "label":
+                # A mean over weights is the same for any multiple of them. With 1 as the smallest,
+                # their sum in a batch is never below 1, to which the trainer raises a smaller one.
+                weights /= weights.min()
+            self.class_weights = weights.astype(np.float32)
 
     def trimmed(self, batch: Batch) -> Batch:
         mask, inputs = batch.get("input_mask"), set(self.model.input)
@@ -115,8 +132,13 @@ class FineTuning(Objective):
         if self.kind == "score":
             losses = ops.square(ops.cast(outputs["score"], "float32") - batch["labels"])  # [B]
         elif self.kind == "label":
-            logits, labels = outputs["label_logits"], batch["labels"]
-            losses = binary_cross_entropy(logits, labels, self.class_weights, self.label_smoothing)
+            # log s(z) = -softplus(-z), log(1 - s(z)) = -softplus(z): no logarithm of 0 can occur.
+            z, epsilon = ops.cast(outputs["label_logits"], "float32"), self.label_smoothing
+            q = batch["labels"] * (1 - epsilon) + epsilon / 2
+            positive = q * ops.softplus(-z)
+            if self.class_weights is not None:
+                positive = positive * self.class_weights
+            losses = ops.mean(positive + (1 - q) * ops.softplus(z), axis=-1)
         else:
             parts = [self._cross_entropy(*pair) for pair in self._pairs(batch, outputs)]
             losses = sum(parts) / len(parts)  # [B] or [B, T]
@@ -124,10 +146,13 @@ class FineTuning(Objective):
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return `c_label L` of logits `[..., K]` and int32 labels `[...]`: float32 `[...]`."""
+        epsilon, size = self.label_smoothing, logits.shape[-1]
         if self.class_weights is not None:
-            return weighted_cross_entropy(logits, labels, self.class_weights, self.label_smoothing)
-        if self.label_smoothing:
-            return smoothed_cross_entropy(logits, labels, self.label_smoothing)
+            q = ops.one_hot(labels, size, dtype="float32") * (1 - epsilon) + epsilon / size
+            log_p = ops.log_softmax(ops.cast(logits, "float32"), -1)
+            return -ops.sum(q * self.class_weights * log_p, -1)
+        if epsilon:
+            return smoothed_cross_entropy(logits, labels, epsilon)
         return cross_entropy(logits, labels)
 
     def _weights(self, batch: Batch) -> Tensor:
@@ -188,3 +213,67 @@ class FineTuning(Objective):
                 (outputs[f"{end}_logits"], batch[f"{end}_positions"]) for end in ("start", "end")
             ]
         return [(outputs[f"{self.kind}_logits"], batch["labels"])]
+
+
+class GPTFineTuning(FineTuning):
+    """`loss = L_task + lambda L_lm` (Radford et al. 2018, section 3.2, eq. 5).
+
+    `L_task` is that of `FineTuning`, a mean over examples or tags.
+    `L_lm = -log softmax(E h_t)[id_{t+1}]` with the table of the tokens E, the mean over
+    all real tokens but the first of each sequence; the task's own tokens are included, as in the
+    reference code (which takes means of sequences first).
+
+    Args:
+        model: from `tfnlp.models.gpt_task`. Its output gives the loss its name, "class", "score",
+            "choice", "tag" or "span".
+        lm_weight: lambda, 0.5 in the paper; with 0 the language model's softmax is not computed.
+        **options: `class_weights` and `label_smoothing` of `FineTuning`.
+
+    Batch: as for `FineTuning`; see `tfnlp.data.TaskBatches`.
+    """
+
+    def __init__(self, model: keras.Model, lm_weight: float = 0.5, **options: Any) -> None:
+        super().__init__(model, **options)
+        self.lm_weight = lm_weight
+        (encoder,) = [layer for layer in model.layers if isinstance(layer, keras.Model)]
+        self._table = encoder.get_layer("token_embedding")
+
+    def targets(self, batch: Batch) -> Tensors:
+        counts = super().targets(batch)
+        if self.lm_weight:
+            counts["lm"] = ops.sum(_lm_weights(batch))
+        return counts
+
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return sums over the targets, float32 scalars; that of "lm" is lambda times its sum."""
+        sums = super().losses(batch, outputs)
+        if self.lm_weight:
+            sums["lm"] = self.lm_weight * self._lm_loss(batch, outputs["sequence_output"])
+        return sums
+
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means as `FineTuning` does, with `lm_loss` without lambda and `lm_perplexity`.
+
+        `loss` is still the sum that is minimised.
+        """
+        report = super().report(means)
+        if self.lm_weight and "lm_loss" in means:
+            report["lm_loss"] = means["lm_loss"] / self.lm_weight
+            report["lm_perplexity"] = perplexity(report["lm_loss"])
+        return report
+
+    def _lm_loss(self, batch: Batch, hidden: Tensor) -> Tensor:
+        """Return the sum of `-log p` over all targets, `hidden` [B, C, T, H]."""
+        before = hidden[:, :, :-1]
+        logits = self._table(before, reverse=True)  # [B, C, T-1, V]
+        ids, weights = batch["input_word_ids"][:, :, 1:], _lm_weights(batch)
+        return TiedSoftmax(self._table).sums(before, logits, ids, weights, hits=False)[0]
+
+
+def _lm_weights(batch: Batch) -> Tensor:
+    """Return 1 for each token that is predicted, float32 [B, C, T-1]."""
+    real = ops.cast(batch["input_mask"][:, :, 1:], "float32")
+    weights = batch["weights"]
+    if len(weights.shape) == 2:  # of tags: an example is real if one of its tags is
+        weights = ops.max(weights, axis=1)  # [B]
+    return real * weights[:, None, None]

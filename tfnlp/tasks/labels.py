@@ -16,8 +16,8 @@ from tfnlp.settings.tasks import LabelsSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, quoted
 from tfnlp.tasks.playground import Playground
-from tfnlp.tasks.sequences import Columns, EncodedExamples
-from tfnlp.tasks.task import Measures, Prediction, Tensors
+from tfnlp.tasks.sequences import EncodedExamples, Targets
+from tfnlp.tasks.task import Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import NamedTask, TextPlayground
 
 
@@ -83,14 +83,12 @@ class Labels(NamedTask):
         counts, total = self.label_counts(examples), len(examples)
         return {n: max(1, total - counts[n]) / max(1, counts[n]) for n in self.labels}
 
-    def targets(
-        self, encoded: EncodedExamples, examples: Sequence[Any]
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def targets(self, encoded: EncodedExamples, examples: Sequence[Any]) -> Targets:
         held = [[label in gold for label in self.labels] for gold in self.golds(examples)]
         shape = (len(examples), len(self.labels))
         return {}, {"labels": np.array(held, np.float32).reshape(shape)}
 
-    def decoded(self, outputs: Mapping[str, tf.Tensor]) -> Tensors:
+    def decoded(self, outputs: Outputs) -> Tensors:
         """Return `labels`, strings `[B, K]`, and `probabilities` `[B, K]` of `label_logits`.
 
         A label whose probability is at least its threshold stands at its place, elsewhere "" does.
@@ -208,16 +206,12 @@ def label_sets(
 ) -> Measures:
     """Return F1 of sets of labels, their exact matches, and the measures of each label.
 
-    Args:
-        labels, predicted: the labels of each example, also none.
-        names: names of all labels; others that occur count as labels that are never predicted.
-
-    Returns:
-        dict of floats: `micro_f1` over all decisions, `macro_f1`, the mean over the labels that
-        occur in labels or predictions, `samples_f1`, the mean over examples (1 where there is no
-        label and none is predicted), `subset_accuracy`, the share of examples all of whose labels
-        are right; and `f1/NAME`, `precision/NAME` (0 where nothing is predicted) and `recall/NAME`
-        for each of `names` that an example has. Without any label there is no micro and macro F1.
+    They are `micro_f1` over all decisions, `macro_f1`, the mean over the labels that occur in
+    labels or predictions, `samples_f1`, the mean over examples (1 where there is no label and none
+    is predicted), `subset_accuracy`, the share of examples all of whose labels are right; and
+    `f1/NAME`, `precision/NAME` (0 where nothing is predicted) and `recall/NAME` for each of `names`
+    that an example has. Other labels that occur are never predicted. Without any label there is no
+    micro and macro F1.
     """
     labels, predicted = [set(x) for x in labels], [set(x) for x in predicted]
     names = list(names)
@@ -258,13 +252,9 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 def best_threshold(gold: np.ndarray, probabilities: np.ndarray) -> float:
     """Return the threshold with the best F1 of a label, `F1 = 2 tp / (predicted + gold)`.
 
-    All sets that a threshold can choose are compared. The threshold lies halfway between the
-    probabilities on either side of it. It is 0.5 if none is better, and of several the nearest
-    to 0.5.
-
-    Args:
-        gold: bool `[N]`, which examples have the label.
-        probabilities: float32 `[N]`.
+    All sets that a threshold can choose are compared; `gold` `[N]` says which examples have the
+    label. The threshold lies halfway between the probabilities on either side of it. It is 0.5 if
+    none is better, and of several the nearest to 0.5.
     """
     order = np.argsort(-probabilities, kind="stable")
     p, found = probabilities[order].astype(np.float32), np.cumsum(gold[order])

@@ -13,12 +13,11 @@ from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
 from tfnlp.data.labelled.tagged_sentences import split_sentence
 from tfnlp.settings.tasks import RolesSettings
 from tfnlp.tasks import report
-from tfnlp.tasks.entities import entities, rates
+from tfnlp.tasks.entities import entities, rates, tagging
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, windows_of
-from tfnlp.tasks.tag import tagging
-from tfnlp.tasks.task import Measures, Prediction
-from tfnlp.tasks.words import WordPlayground, WordTask
+from tfnlp.tasks.tag import WordPlayground, WordTask
+from tfnlp.tasks.task import Inputs, Measures, Prediction
 from tfnlp.text.words import word_places
 
 
@@ -73,7 +72,7 @@ class Roles(WordTask):
         predicate = tf.TensorSpec([None], "int32", name="predicate")
         return {n: {**inputs, "predicate": predicate} for n, inputs in super().signatures.items()}
 
-    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+    def encode(self, reader: Any, inputs: Inputs, whole: bool) -> Encoded:
         """Encode words and `predicate`, int `[B]`, which word is the predicate, in windows.
 
         An encoder that is trained reads the predicate before the words, a segment of its own (Shi &
@@ -81,12 +80,11 @@ class Roles(WordTask):
         frozen layers reads the words alone, and `predicate_mask`, 1 at the predicate (He et al.
         2017).
         """
-        words = self.words_in(inputs)
-        pieces, numbered = self.pieces_of(reader, words)
+        pieces, words = self.pieces_of(reader, inputs)
         # Of a number that is none of a word the nearest: texts to serve are not checked.
-        last = tf.maximum(words.row_lengths() - 1, 0)
+        last = tf.maximum(pieces.row_lengths() - 1, 0)
         place = tf.clip_by_value(tf.cast(inputs["predicate"], "int64"), 0, last)
-        chosen = words.row_starts() + place  # [B]
+        chosen = pieces.row_starts() + place  # [B]
         first = None
         if whole:
             longest = self.max_length - reader.special_tokens(2) - 1
@@ -96,9 +94,7 @@ class Roles(WordTask):
         of_row = tf.gather(tf.cast(chosen, "int32"), found["window_row"])  # [N]
         marked = tf.cast(found["token_word"] == of_row[:, None], "int32")  # [N, T]
         name = "input_type_ids" if whole else "predicate_mask"
-        found["inputs"] = {**found["inputs"], name: marked}
-        is_cut = tf.zeros([words.nrows()], tf.int32)
-        return {**found, "is_cut": is_cut, "words": numbered, "lengths": words.row_lengths()}
+        return {**found, **words, "inputs": {**found["inputs"], name: marked}}
 
     def measures(self, examples: Sequence[Any], predictions: Sequence[Prediction]) -> Measures:
         """Return accuracy, and precision, recall and f1 of roles, see `role_scores`."""

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tfnlp.text.packing import pack_windows
 from tfnlp.text.task_readers import Reader
+from tfnlp.text.words import words_with_offsets
 
 if TYPE_CHECKING:
     from tfnlp.tasks.task import HeadTask
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # documents in windows, one after the other, `inputs` are `[B, T]`, and `sizes` `[B]` their lengths.
 Encoded = dict[str, Any]
 Columns = dict[str, list[np.ndarray]]
+Arrays = dict[str, np.ndarray]
+Targets = tuple[Columns, Arrays]  # of tokens and of examples, as `TaskBatches` takes them
 
 _CHUNK = 256  # examples that are encoded in one call
 WINDOW = ("token_word", "is_head", "is_best")
@@ -56,7 +59,33 @@ def windows_of(
     )
     inputs = dict(found.pop("inputs"))
     del inputs["is_cut"]  # of windows, which fit
-    return {**found, "null_positions": inputs.pop("null_positions"), "inputs": inputs}
+    nothing = tf.zeros([pieces.nrows()], tf.int32)
+    return {
+        **found,
+        "null_positions": inputs.pop("null_positions"),
+        "is_cut": nothing,
+        "inputs": inputs,
+    }
+
+
+def read_in_places(
+    reader: Reader, texts: tf.Tensor, *before: tf.Tensor
+) -> tuple[list[tf.RaggedTensor], tf.RaggedTensor, Encoded]:
+    """Return `(segments, pieces, places)` of texts `[B]`, which are read word by word.
+
+    `segments` are the ids of the strings `before`, each `[B]`, and `pieces` those of the words, see
+    `Reader.read`. `places` has `starts` and `ends`, int64 `[W]`, the bytes in their texts where the
+    words of all texts begin and end, `lengths` `[B]`, the words of each, and `words` of an ELMo.
+    """
+    words, starts, ends = words_with_offsets(texts, reader.style)
+    ends_before = tf.concat([[-1], ends.values[:-1]], 0)[: tf.size(ends.values)]
+    # No word precedes the first word of a text.
+    numbers = tf.ragged.range(words.row_lengths()).values
+    after_space = words.with_values((numbers > 0) & (starts.values > ends_before))
+    segments, pieces, numbered = reader.read([*before], words, after_space)
+    lengths = words.row_lengths()
+    places = {"starts": starts.values, "ends": ends.values, "lengths": lengths, "words": numbered}
+    return segments, pieces, places
 
 
 class WordRows(Protocol):
@@ -116,49 +145,47 @@ def encode_examples(
 
     With `words`, those that ELMo reads, `input_word_ids` are its rows.
     """
-    found = []
+    found, before = [], 0
     for first in range(0, len(examples), _CHUNK):
         chunk = examples[first : first + _CHUNK]
         encoded = task.encode(reader, task.inputs_of(chunk, first), whole)
-        found.append(_numpy(encoded, first, len(chunk), words))
-    inputs, windows = {}, {}
-    for chunk in found:
-        for name, rows in chunk["inputs"].items():
-            inputs.setdefault(name, []).extend(rows)
-        for name, rows in chunk["windows"].items():
-            windows.setdefault(name, []).extend(rows)
-    together = EncodedExamples(
-        inputs,
-        np.concatenate([chunk["null_positions"] for chunk in found]),
-        np.concatenate([chunk["row"] for chunk in found]),
-        windows,
+        found.append(_numpy(encoded, first, len(chunk), before, words))
+        before += int(found[-1].get("lengths", np.zeros(1)).sum())
+
+    def together(name: str) -> np.ndarray | None:
+        return np.concatenate([chunk[name] for chunk in found]) if name in found[0] else None
+
+    def columns(kind: str) -> Columns:
+        names = found[0][kind]
+        return {name: [row for chunk in found for row in chunk[kind][name]] for name in names}
+
+    lengths = together("lengths")
+    return EncodedExamples(
+        columns("inputs"),
+        together("null_positions"),
+        together("row"),
+        columns("windows"),
+        splits=None if lengths is None else np.concatenate([[0], np.cumsum(lengths)]),
+        starts=together("starts"),
+        ends=together("ends"),
         window=task.window,
         cut=sum(chunk["cut"] for chunk in found),
     )
-    if windows:
-        before = np.cumsum([0, *(int(chunk["lengths"].sum()) for chunk in found)])
-        rows = 0
-        for chunk, offset in zip(found, before[:-1], strict=True):
-            for words_of in windows["token_word"][rows : rows + len(chunk["row"])]:
-                words_of[words_of >= 0] += int(offset)
-            rows += len(chunk["row"])
-    if "lengths" in found[0]:
-        lengths = np.concatenate([chunk["lengths"] for chunk in found])
-        together.splits = np.concatenate([[0], np.cumsum(lengths)])
-        if "starts" in found[0]:
-            together.starts = np.concatenate([chunk["starts"] for chunk in found])
-            together.ends = np.concatenate([chunk["ends"] for chunk in found])
-    return together
 
 
-def _numpy(found: Encoded, first: int, examples: int, words: WordRows | None) -> dict[str, Any]:
-    """Return one call's tensors as lists of arrays without padding."""
+def _numpy(
+    found: Encoded, first: int, examples: int, before: int, words: WordRows | None
+) -> dict[str, Any]:
+    """Return one call's tensors as lists of arrays without padding; `before` are earlier words."""
     inputs = {name: x.numpy() for name, x in found["inputs"].items()}
     if words is not None:
         inputs["input_word_ids"] = words.add(found["words"])[inputs["input_word_ids"]]
     lengths = found["sizes"].numpy() if "sizes" in found else inputs["input_mask"].sum(-1)
     lengths = lengths.reshape(len(lengths), -1).max(1)  # [N]
     windows = {name: found[name].numpy() for name in WINDOW if name in found}
+    if windows:
+        word = windows["token_word"]
+        windows["token_word"] = np.where(word >= 0, word + before, word)
 
     def cut(columns: Mapping[str, np.ndarray]) -> Columns:
         return {
@@ -167,17 +194,14 @@ def _numpy(found: Encoded, first: int, examples: int, words: WordRows | None) ->
         }
 
     row = found["window_row"].numpy() if "window_row" in found else np.arange(len(lengths))
-    chunk = {
+    return {
         "inputs": cut(inputs),
         "null_positions": found["null_positions"].numpy(),
         "row": row + first,
         "windows": cut(windows),
         "cut": int(found["is_cut"].numpy().reshape(examples, -1).any(1).sum()),
+        **{n: found[n].numpy() for n in ("starts", "ends", "lengths") if n in found},
     }
-    for name in ("starts", "ends", "lengths"):
-        if name in found:
-            chunk[name] = found[name].numpy()
-    return chunk
 
 
 def window_parts(encoded: EncodedExamples, count: int) -> Any:
@@ -208,3 +232,27 @@ def same_windows(one: EncodedExamples, other: EncodedExamples) -> bool:
 
     words = (encoded.windows["token_word"] for encoded in (one, other))
     return equal(*words) and np.array_equal(one.null_positions, other.null_positions)
+
+
+def soft_weights(encoded: EncodedExamples, labelled: int) -> dict[str, np.ndarray]:
+    """Return the weights of labels and of a teacher, of examples of which the first have labels."""
+    known = (encoded.row < labelled).astype(np.float32)  # [N]
+    return {"weights": known, "soft_weights": np.ones_like(known)}
+
+
+def rows_of(found: Mapping[str, tf.Tensor]) -> list[dict[str, Any]]:
+    """Return a dict of tensors `[B, ...]` as B dicts of Python values."""
+    columns = [_python(x.numpy().tolist()) for x in found.values()]
+    return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _python(values: Any) -> Any:
+    """Return nested lists with strings in place of bytes."""
+    if isinstance(values, list):
+        return [_python(x) for x in values]
+    return values.decode() if isinstance(values, bytes) else values
+
+
+def strings(name: str, rank: int = 1) -> tf.TensorSpec:
+    """Return the input of a signature that is strings."""
+    return tf.TensorSpec([None] * rank, "string", name=name)

@@ -16,8 +16,8 @@ from tfnlp.settings.tasks import SimilaritySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.playground import Playground
-from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples, packed
-from tfnlp.tasks.task import Measures, Prediction, Tensors, soft_weights
+from tfnlp.tasks.sequences import Arrays, Encoded, EncodedExamples, Targets, packed, soft_weights
+from tfnlp.tasks.task import Inputs, Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import TextPlayground, TextTask
 
 
@@ -94,20 +94,18 @@ class Similarity(TextTask):
     def some_label(self, example: Any) -> Any:
         return dataclasses.replace(example, label=self.mean)
 
-    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+    def encode(self, reader: Any, inputs: Inputs, whole: bool) -> Encoded:
         if not self.both_orders:
             return super().encode(reader, inputs, whole)
         segments, _, words = reader.read([inputs[name] for name in self._names])
         ways = (packed(reader, order, self.max_length) for order in (segments, segments[::-1]))
         return {**tf.nest.map_structure(lambda *way: tf.stack(way, 1), *ways), "words": words}
 
-    def targets(
-        self, encoded: EncodedExamples, examples: Sequence[Any]
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def targets(self, encoded: EncodedExamples, examples: Sequence[Any]) -> Targets:
         scores = np.array(self.golds(examples))
         return {}, {"labels": ((scores - self.mean) / self.deviation).astype(np.float32)}
 
-    def decoded(self, outputs: Mapping[str, tf.Tensor]) -> Tensors:
+    def decoded(self, outputs: Outputs) -> Tensors:
         """Return the `score` `[B]` in the units of the training data."""
         return {"score": tf.convert_to_tensor(outputs["score"]) * self.deviation + self.mean}
 
@@ -131,16 +129,12 @@ class Similarity(TextTask):
         error = sum((float(gold) - mean) ** 2 for gold in golds) / len(golds)
         return {"mse": Baseline(error, f"always the mean {mean:.4g}")}
 
-    def soft_outputs(
-        self, encoded: EncodedExamples, outputs: Mapping[str, Any]
-    ) -> dict[str, np.ndarray]:
+    def soft_outputs(self, encoded: EncodedExamples, outputs: Outputs) -> Arrays:
         """Return scores `[E]` as they are in the data."""
         scores = outputs["score"] * np.float32(self.deviation) + np.float32(self.mean)
         return {"soft_scores": scores}
 
-    def soft_columns(
-        self, encoded: EncodedExamples, soft: Mapping[str, np.ndarray], labelled: int
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def soft_columns(self, encoded: EncodedExamples, soft: Arrays, labelled: int) -> Targets:
         scores = ((soft["soft_scores"] - self.mean) / self.deviation).astype(np.float32)
         return {}, {**soft_weights(encoded, labelled), "soft_scores": scores}
 

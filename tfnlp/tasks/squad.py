@@ -20,17 +20,9 @@ def question_scores(
     """Return exact match and F1 of one answer, each the best over the gold answers; 0 to 1.
 
     F1 = 2 P R / (P + R), where P is the share of the predicted words that are in the gold
-    answer, as multisets, and R the share of its words that were predicted.
-
-    Args:
-        golds: strings; with `unanswerable` also none: the question has no answer.
-        predicted: string; "" means that there is no answer.
-        unanswerable: count as SQuAD 2.0 does, where questions may have no answer. Then golds of
-            which normalization leaves nothing are dropped, and "" is right if none is left.
-            In 1.1 an empty answer has F1 0.
-
-    Returns:
-        (exact match, F1), floats.
+    answer, as multisets, and R the share of its words that were predicted. `unanswerable` counts
+    as SQuAD 2.0 does: there may be no golds, those of which normalization leaves nothing are
+    dropped, and "" is right if none is left. In 1.1 an empty answer has F1 0.
     """
     if unanswerable:
         golds = [gold for gold in golds if normalize(gold)] or [""]
@@ -51,13 +43,10 @@ def answers(
     those of SQuAD 1.1 (they differ only where normalization leaves nothing of an answer).
 
     Args:
-        golds: dict of question id -> gold answers (strings; empty: the question has no answer).
-            A question with the one answer "" has an answer, as in the official scripts.
-        predicted: dict of question id -> answer; "" means that there is none. A question that is
-            not in it scores 0, as in evaluate-v1.1.py. With `null_odds` every question must be,
-            with the best answer that is not empty, so that a threshold can be found.
-        null_odds: dict of question id -> score of the null answer minus that of the best other
-            one.
+        golds: gold answers by question; none: it has no answer, the one "": it has.
+        predicted: answers by question; "": there is none. A question that is not in it scores 0.
+            With `null_odds` every question must be, with the best answer that is not empty.
+        null_odds: score of the null answer minus that of the best other one, by question.
         threshold: questions with higher odds count as answered with "".
 
     Returns:
@@ -103,11 +92,9 @@ def best_threshold(
 ) -> tuple[float, float]:
     """Return the best mean score in percent that a threshold of the odds reaches, and it.
 
-    One pass over the questions in the order of their odds: at first none is answered, which is
-    right for those without answer; each further one adds its score or, if it has no answer,
-    subtracts 1. As in the official script, questions of equal odds are added one by one, and the
-    threshold is 0 if it is best to answer none. `scores` are those, from 0 to 1, of questions that
-    are answered.
+    At first no question is answered, which is right for those without answer; each further one, in
+    the order of the odds, adds its score or, if it has no answer, subtracts 1. As in the official
+    script, equal odds are added one by one, and the threshold is 0 if it is best to answer none.
     """
     score = best = float(sum(not a for a in answerable.values()))
     threshold = 0.0
@@ -124,9 +111,8 @@ def best_threshold(
 def off_the_edge(threshold: float, null_odds: Iterable[float]) -> float:
     """Return a threshold that separates these odds in the same way, with some margin.
 
-    The best threshold equals the odds of one question. On another processor, or in a graph that is
-    optimized in another way, rounding could move these odds to either side of it. So it is the
-    middle between `threshold`, from `best_threshold`, and the next larger odds, at most 0.5 away.
+    The best threshold equals the odds of one question, which rounding could move to either side of
+    it elsewhere. So it is the middle to the next larger odds, at most 0.5 away.
     """
     return (threshold + min([x for x in null_odds if x > threshold] + [threshold + 1.0])) / 2
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, ClassVar, Self
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.forms import RowForm
@@ -21,10 +20,12 @@ from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, quoted
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.playground import Playground
-from tfnlp.tasks.sequences import Columns, Encoded, EncodedExamples
+from tfnlp.tasks.sequences import Arrays, Encoded, EncodedExamples, Targets, soft_weights
 from tfnlp.text.words import MARKS
 
 Tensors = dict[str, tf.Tensor]
+Outputs = Mapping[str, Any]  # of a model
+Inputs = Mapping[str, Any]  # of a signature, or those that `HeadTask.inputs_of` returns
 Prediction = dict[str, Any]
 Measures = dict[str, float]
 TEXTS = "texts"  # the signature of texts as they are, with places in them
@@ -182,9 +183,10 @@ class HeadTask(Task, abc.ABC):
         """Return an example with a label that is read but not learnt."""
         raise NotImplementedError
 
-    @abc.abstractmethod
     def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
         """Yield the words of each text of an example; `split` puts spaces between them."""
+        for text in self.texts_of(example):
+            yield split(text).split()
 
     @classmethod
     def golds(cls, examples: Sequence[Any]) -> list[Any]:
@@ -237,7 +239,7 @@ class HeadTask(Task, abc.ABC):
         """Return examples as tensors of strings; the number `first` is for messages."""
 
     @abc.abstractmethod
-    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+    def encode(self, reader: Any, inputs: Inputs, whole: bool) -> Encoded:
         """Encode strings inside the graph, see `tfnlp.tasks.sequences`.
 
         Args:
@@ -247,9 +249,7 @@ class HeadTask(Task, abc.ABC):
         """
 
     @abc.abstractmethod
-    def targets(
-        self, encoded: EncodedExamples, examples: Sequence[Any]
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def targets(self, encoded: EncodedExamples, examples: Sequence[Any]) -> Targets:
         """Return the targets of the loss: `(tokens, fixed)`, columns as `TaskBatches` takes them.
 
         A tag or a label that the training data lacks gets the weight 0, or no place.
@@ -262,27 +262,19 @@ class HeadTask(Task, abc.ABC):
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
         """The inputs of each signature of the exported module."""
 
-    def decoded(self, outputs: Mapping[str, tf.Tensor]) -> Tensors:
+    def decoded(self, outputs: Outputs) -> Tensors:
         """Return what follows from the model's outputs alone, also in a graph of ids."""
         return {}
 
     def decode(
-        self,
-        outputs: Mapping[str, tf.Tensor],
-        encoded: Encoded,
-        inputs: Mapping[str, Any],
-        crf: CRF | None,
+        self, outputs: Outputs, encoded: Encoded, inputs: Inputs, crf: CRF | None
     ) -> Tensors:
         """Return the predictions for the inputs of a signature, inside the graph."""
         return self.decoded(outputs)
 
     @abc.abstractmethod
     def predictions(
-        self,
-        outputs: Mapping[str, Any],
-        encoded: EncodedExamples,
-        examples: Sequence[Any],
-        crf: CRF | None,
+        self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
     ) -> list[Prediction]:
         """Return the predictions for examples, a dict each, of the outputs for their sequences."""
 
@@ -370,18 +362,14 @@ class HeadTask(Task, abc.ABC):
 
     # A teacher.
 
-    def soft_outputs(
-        self, encoded: EncodedExamples, outputs: Mapping[str, Any]
-    ) -> dict[str, np.ndarray]:
+    def soft_outputs(self, encoded: EncodedExamples, outputs: Outputs) -> Arrays:
         """Return what a teacher says of E examples, as float32 arrays that a file can keep.
 
         `self` and `encoded`, the examples as it reads them, are the teacher's.
         """
         return {"soft_logits": outputs[f"{self.output}_logits"]}
 
-    def soft_columns(
-        self, encoded: EncodedExamples, soft: Mapping[str, np.ndarray], labelled: int
-    ) -> tuple[Columns, dict[str, np.ndarray]]:
+    def soft_columns(self, encoded: EncodedExamples, soft: Arrays, labelled: int) -> Targets:
         """Return `(tokens, fixed)`, columns as `TaskBatches` takes them for `TaskDistillation`.
 
         `self` and `encoded` are the student's; `soft` is what `soft_outputs` returned of the same
@@ -441,27 +429,3 @@ class HeadTask(Task, abc.ABC):
     def files(self, crf: CRF | None) -> dict[str, Any]:
         """Return what lies beside a graph of ids: names of JSON files to their contents."""
         return {}
-
-
-def soft_weights(encoded: EncodedExamples, labelled: int) -> dict[str, np.ndarray]:
-    """Return the weights of labels and of a teacher, of examples of which the first have labels."""
-    known = (encoded.row < labelled).astype(np.float32)  # [N]
-    return {"weights": known, "soft_weights": np.ones_like(known)}
-
-
-def rows_of(found: Mapping[str, tf.Tensor]) -> list[Prediction]:
-    """Return a dict of tensors `[B, ...]` as B dicts of Python values."""
-    columns = [_python(x.numpy().tolist()) for x in found.values()]
-    return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _python(values: Any) -> Any:
-    """Return nested lists with strings in place of bytes."""
-    if isinstance(values, list):
-        return [_python(x) for x in values]
-    return values.decode() if isinstance(values, bytes) else values
-
-
-def strings(name: str, rank: int = 1) -> tf.TensorSpec:
-    """Return the input of a signature that is strings."""
-    return tf.TensorSpec([None] * rank, "string", name=name)

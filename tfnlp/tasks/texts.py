@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, ClassVar, Self
 
 import tensorflow as tf
@@ -14,8 +14,8 @@ from tfnlp.data.labelled.examples import TaskExample, class_name
 from tfnlp.layers import CRF
 from tfnlp.tasks import report
 from tfnlp.tasks.playground import Field, Playground
-from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed
-from tfnlp.tasks.task import HeadTask, Prediction, rows_of, strings
+from tfnlp.tasks.sequences import Encoded, EncodedExamples, packed, rows_of, strings
+from tfnlp.tasks.task import HeadTask, Inputs, Outputs, Prediction
 
 
 class SegmentTask(HeadTask):
@@ -23,10 +23,6 @@ class SegmentTask(HeadTask):
 
     Its predictions follow from the outputs of the model alone.
     """
-
-    def words_of(self, example: Any, split: Callable[[str], str]) -> Iterator[Sequence[str]]:
-        for text in self.texts_of(example):
-            yield split(text).split()
 
     def _texts(self, examples: Sequence[Any], texts: int, choices: int, first: int) -> list:
         """Return the texts of examples, each `[N]`, after a check that all have as many."""
@@ -40,11 +36,7 @@ class SegmentTask(HeadTask):
         return [tf.constant([e.segments[i] for e in examples]) for i in range(texts)]
 
     def predictions(
-        self,
-        outputs: Mapping[str, Any],
-        encoded: EncodedExamples,
-        examples: Sequence[Any],
-        crf: CRF | None,
+        self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
     ) -> list[Prediction]:
         return [self.named(row) for row in rows_of(self.decoded(outputs))]
 
@@ -127,7 +119,7 @@ class TextTask(SegmentTask):
     def signatures(self) -> dict[str, dict[str, tf.TensorSpec]]:
         return {"serving_default": {name: strings(name) for name in self._names}}
 
-    def encode(self, reader: Any, inputs: Mapping[str, Any], whole: bool) -> Encoded:
+    def encode(self, reader: Any, inputs: Inputs, whole: bool) -> Encoded:
         segments, _, words = reader.read([inputs[name] for name in self._names])
         return {**packed(reader, segments, self.max_length), "words": words}
 
