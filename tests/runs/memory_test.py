@@ -9,7 +9,7 @@ import tensorflow as tf
 import tfnlp
 from tests.support import golden
 from tfnlp.families import FAMILIES
-from tfnlp.families.adaptation import adaptation_asked, check_adaptation
+from tfnlp.families.fitting import adaptation_asked, check_adaptation
 from tfnlp.runs.devices import check_rows, devices, total_memory
 from tfnlp.runs.task_folder import check_features
 from tfnlp.settings.tasks import ClassifySettings

@@ -12,11 +12,9 @@ from tfnlp.families.elmo import Elmo
 from tfnlp.families.family import Family
 from tfnlp.families.glove import GloVe
 from tfnlp.families.gpt import GPT
-from tfnlp.families.mpnet import MPNet
 from tfnlp.families.nnlm import NNLM
-from tfnlp.families.roberta import Roberta, XlmRoberta
-from tfnlp.families.seq2seq import Seq2Seq
-from tfnlp.families.transformer import Transformer
+from tfnlp.families.roberta import MPNet, Roberta, XlmRoberta
+from tfnlp.families.translator import Seq2Seq, Transformer
 from tfnlp.families.word2vec import Word2Vec
 
 FAMILIES: dict[str, Family] = {

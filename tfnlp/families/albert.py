@@ -1,7 +1,7 @@
 """ALBERT (Lan et al. 2020) as a family."""
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 from tfnlp import models
@@ -19,29 +19,17 @@ class _SentencePieces(Subwords):
     name = "spiece.model"
     kind = "sentencepiece"
     tokenizer = SentencePieceTokenizer
-
-    def read(self, path: str) -> bytes:
-        """Return the model of a file."""
-        return read_model(path)
-
-    def write(self, path: str, tokens: bytes) -> None:
-        """Write the file of a model."""
-        write_model(path, tokens)
-
-    def train(self, texts: Iterable[str], size: int, **settings: Any) -> bytes:
-        """Return the model of lower-cased texts or of texts as they are."""
-        return train_sentencepiece(texts, size, **settings)
+    read, write = staticmethod(read_model), staticmethod(write_model)
+    train = staticmethod(train_sentencepiece)
 
     def marked(self, tokens: bytes, marks: Collection[str], grows: bool = True) -> bytes:
         """Return the model, to which no tokens are added."""
         return tokens
 
     def tokens(self, tokenizer: SentencePieceTokenizer) -> bytes:
-        """Return the model of a tokenizer."""
         return tokenizer.model
 
     def key(self, tokens: bytes) -> str:
-        """Return a checksum."""
         return hashlib.sha256(tokens).hexdigest()
 
 
@@ -68,5 +56,4 @@ class Albert(Encoder):
     plan_vocab_size, plan_label = 30000, "sentence_order_labels"
 
     def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:
-        """Return the arguments of `albert_pretrainer`."""
         return self.head_arguments(settings, before, "sentence_order")

@@ -46,7 +46,6 @@ class Bert(Encoder):
         return heads
 
     def settle(self, settings: BertSettings, before: Pretrained | None) -> BertSettings:
-        """Return the settings with a length and a rate that suit the model to go on from."""
         changes = {}
         if settings.seq_length is None:
             changes["seq_length"] = min(128, before.config["max_positions"]) if before else 128

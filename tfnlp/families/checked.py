@@ -121,7 +121,7 @@ def text_flag(directory: str, run: dict[str, Any], name: str) -> bool:
 def whole_number(directory: str, run: dict[str, Any], where: str) -> int:
     """Return a whole number from 1 at a place."""
     value = find(directory, run, where)
-    if not _whole(value, 1):
+    if not _whole(1)(value):
         wrong(directory, where, value, "a whole number from 1")
     return value
 
@@ -142,54 +142,38 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
             return value is None and optional or isinstance(value, str) and value in named
 
         if hint == tuple[str, ...]:
-            return lambda v: is_named(v) or _is_texts(v) and v and all(map(is_named, v)), text
+            return lambda v: is_named(v) or bool(v) and _all(is_named)(v), text
         return is_named, text
-    if name == "modules":
-        return _are_modules, "a list of layers"
-    if hint == Mapping[str, str]:
-        return _is_texts_by_name, "an object of texts"
-    if hint is str:
-        return lambda v: isinstance(v, str), "a text"
-    if name == "negatives":
-        return lambda v: _number(v, 1e-9, 1e6), "a number above 0"
-    if name == "filters":
-        return _is_filters, f"up to {MOST_LAYERS} pairs of whole numbers from 1"
-    if hint == tuple[str, ...]:
-        return _is_texts, "a list of texts"
-    if hint == tuple[float, ...]:
-        return _is_shares, "a list of numbers from 0 to below 1"
+    if name in _OF_NAMES or hint in _OF_HINTS:
+        return _OF_NAMES.get(name) or _OF_HINTS[hint]
     if type(default) is bool:
         return lambda v: type(v) is bool, "true or false"
     optional = default is None or name in _MAY_BE_NONE
     if type(default) is float or element_type(hint)[0] is float:
         low, high = (-1e9, 1e9) if name in _ANY_SIGN else (0, 1 if name in _RATES else 1e6)
-        expected = f"a number from {low} to below {high}"
-        return lambda v: optional and v is None or _number(v, low, high), expected
-    low, high = (0 if name in _FROM_ZERO else 1), (MOST_LAYERS if name in _LAYERS else 2**31 - 1)
-    return (
-        lambda v: optional and v is None or _whole(v, low, high),
-        f"a whole number from {low} to {high}",
-    )
+        valid, kind = _number(low, high), f"a number from {low} to below {high}"
+    else:
+        low = 0 if name in _FROM_ZERO else 1
+        high = MOST_LAYERS if name in _LAYERS else 2**31 - 1
+        valid, kind = _whole(low, high), f"a whole number from {low} to {high}"
+    return lambda v: optional and v is None or valid(v), kind
 
 
-def _whole(value: Any, low: int, high: int = 2**31 - 1) -> bool:
-    return type(value) is int and low <= value <= high
+def _whole(low: int, high: int = 2**31 - 1) -> Callable[[Any], bool]:
+    return lambda v: type(v) is int and low <= v <= high
 
 
-def _number(value: Any, low: float, high: float) -> bool:
-    return type(value) in (int, float) and low <= value < high
+def _number(low: float, high: float) -> Callable[[Any], bool]:
+    return lambda v: type(v) in (int, float) and low <= v < high
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+def _all(valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return whether a value is a list of valid ones, as a function."""
+    return lambda v: isinstance(v, list) and all(map(valid, v))
 
 
-def _is_texts_by_name(value: Any) -> bool:
-    return isinstance(value, dict) and _is_texts(list(value.values()))
-
-
-def _are_modules(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_module, value))
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _is_module(value: Any) -> bool:
@@ -198,20 +182,27 @@ def _is_module(value: Any) -> bool:
         return value == NORMALIZE
     return (
         value.keys() == {"units", "activation", "use_bias"}
-        and _whole(value["units"], 1)
+        and _whole(1)(value["units"])
         and value["activation"] in tuple(DENSE_ACTIVATIONS.values())
         and type(value["use_bias"]) is bool
     )
 
 
-def _is_shares(value: Any) -> bool:
-    return isinstance(value, list) and all(_number(number, 0, 1) for number in value)
-
-
 def _is_filters(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and 1 <= len(value) <= MOST_LAYERS
-        and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
-        and all(_whole(number, 1) for pair in value for number in pair)
-    )
+    pairs = _all(lambda pair: _all(_whole(1))(pair) and len(pair) == 2)
+    return pairs(value) and 1 <= len(value) <= MOST_LAYERS
+
+
+_OF_NAMES = {
+    "modules": (_all(_is_module), "a list of layers"),
+    "negatives": (_number(1e-9, 1e6), "a number above 0"),
+    "filters": (_is_filters, f"up to {MOST_LAYERS} pairs of whole numbers from 1"),
+}
+_OF_HINTS = {
+    Mapping[str, str]: (
+        lambda v: isinstance(v, dict) and all(map(_is_text, v.values())), "an object of texts"
+    ),
+    str: (_is_text, "a text"),
+    tuple[str, ...]: (_all(_is_text), "a list of texts"),
+    tuple[float, ...]: (_all(_number(0, 1)), "a list of numbers from 0 to below 1"),
+}  # fmt: skip

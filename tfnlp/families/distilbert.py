@@ -16,9 +16,14 @@ from tfnlp.checkpoints.distilbert import DISTILBERT_FILES
 from tfnlp.checkpoints.tokenizers.tokenizer_json import plain_tokenizer
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.family import Loader
-from tfnlp.families.masked_text import MaskedText, sizes_of_settings
+from tfnlp.families.masked_text import MaskedText
 from tfnlp.families.preparation import Preparation
-from tfnlp.families.sizes import check_length, transformer_sizes, with_initializer_range
+from tfnlp.families.sizes import (
+    check_length,
+    sizes_of_settings,
+    transformer_sizes,
+    with_initializer_range,
+)
 from tfnlp.files import same_folder
 from tfnlp.objectives import Distillation
 from tfnlp.settings.encoders import DistilBertSettings
@@ -77,10 +82,7 @@ class DistilBert(Encoder):
             settings = with_initializer_range(settings, sizes["hidden_size"])
         return settings.replace(**{name: sizes[name] for name in CHANGED_SIZES})
 
-    def encoder_sizes(
-        self, settings: DistilBertSettings, before: Pretrained | None
-    ) -> dict[str, Any]:
-        """Return the arguments of `distilbert`, checked before any work is done."""
+    def encoder_sizes(self, settings: Any, before: Pretrained | None) -> dict[str, Any]:
         sizes = {name: getattr(settings, name) for name in CHANGED_SIZES}  # see `settle`
         if settings.start is not None:
             return sizes_of_settings(settings, sizes, before.config)
@@ -92,18 +94,12 @@ class DistilBert(Encoder):
         same = ("vocab_size", "activation", "norm_epsilon")
         return {**found, **{name: theirs[name] for name in same if name in theirs}}
 
-    def heads(
-        self, settings: DistilBertSettings, before: Pretrained | None, batches: Any
-    ) -> dict[str, Any]:
-        """Return the arguments of `distilbert_pretrainer`."""
+    def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:
         # A student's new weights are its own, whatever its teacher began with.
         own = {"initializer_range": settings.initializer_range}
         return {**self.head_arguments(settings, before), **own}
 
-    def prepare(
-        self, settings: DistilBertSettings, before: Pretrained | None, strategy: Any
-    ) -> Preparation:
-        """Return masked windows and, with a teacher, what that says of them."""
+    def prepare(self, settings: Any, before: Pretrained | None, strategy: Any) -> Preparation:
         made = MaskedText if settings.teacher is None else _TaughtText
         return made(self, settings, before)
 
@@ -154,7 +150,6 @@ class _TaughtText(MaskedText):
                 print(said, file=sys.stderr)
 
     def describe(self, encoder: Model, trained: Model, steps: int) -> str:
-        """Return sizes of model, text and teacher."""
         size = self.teacher.pretrainer.count_params() / 1e6
         return f"{super().describe(encoder, trained, steps)}; its teacher has {size:.2f} M"
 

@@ -39,7 +39,6 @@ class Electra(Encoder):
     plan_vocab_size = 30522
 
     def start(self, settings: ElectraSettings, load: Loader) -> Pretrained | None:
-        """Return the ELECTRA to go on from, which must have both of its models."""
         if settings.start is not None:
             settings.refuse(("generator_size",), "can't be changed with `start`")
         before = super().start(settings, load)
@@ -49,10 +48,7 @@ class Electra(Encoder):
             )
         return before
 
-    def heads(
-        self, settings: ElectraSettings, before: Pretrained | None, batches: Any
-    ) -> dict[str, Any]:
-        """Return the arguments of `electra_pretrainer`."""
+    def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:
         if before is None:
             size = settings.generator_size or _GENERATOR_SIZES.get(settings.size, 0.25)
             return {"generator_size": size, "initializer_range": settings.initializer_range}
@@ -65,17 +61,14 @@ class Electra(Encoder):
         }
 
     def objective(self, model: Model, settings: ElectraSettings) -> ElectraPretraining:
-        """Return the losses of generator and discriminator."""
         return ElectraPretraining(model, settings.discriminator_weight)
 
     def copy_weights(self, before: Pretrained, encoder: Model, pretrainer: Model) -> None:
-        """Fill both models."""
         old = {variable.path: variable for variable in before.pretrainer.trainable_variables}
         for variable in pretrainer.trainable_variables:
             variable.assign(old[variable.path])
 
     def evaluate(self, loaded: Pretrained, settings: MaskedEvaluation) -> Measured:
-        """Return losses and accuracies of the pretraining heads on held-out text."""
         outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
         if "discriminator_logits" in outputs and "mlm_logits" not in outputs:
             raise ValueError(
@@ -92,7 +85,6 @@ class Electra(Encoder):
         return ElectraPretraining(model, weight)
 
     def check_prediction(self, settings: ElectraPrediction) -> None:
-        """Check that there are texts."""
         settings.check_texts()
 
     def predict(
@@ -118,7 +110,6 @@ class Electra(Encoder):
             yield f"{' '.join(shown)}\n"
 
     def planned(self, sizes: dict[str, Any], preset: Any) -> ElectraPretraining:
-        """Return the losses of both models."""
         return ElectraPretraining(super().planned(sizes, preset).model)
 
 

@@ -18,7 +18,6 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.formats.hdf5_files import written_hdf5
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
-from tfnlp.data.corpus.arrays import int32_checksum
 from tfnlp.data.rows import is_path
 from tfnlp.data.texts import documents_of
 from tfnlp.families.checked import stated
@@ -26,26 +25,21 @@ from tfnlp.families.family import Loader, Planned
 from tfnlp.families.fitting import Features, Tunable
 from tfnlp.families.language_model import (
     LanguageModel,
+    RunningText,
     TextToMeasure,
     corpus_to_measure,
-    word_corpus,
     words_to_measure,
 )
-from tfnlp.families.preparation import Preparation, documents, tokenized, tokens_of
-from tfnlp.families.sentences import of_words
+from tfnlp.families.preparation import Preparation, tokenized
+from tfnlp.families.sentences import Embedding, of_words
 from tfnlp.families.vocabularies import WORDS
 from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 from tfnlp.hub.loading.saved_model import load_module
 from tfnlp.hub.modules.frozen_features import ElmoFeatures
 from tfnlp.models.elmo import MAX_CHARACTERS
 from tfnlp.objectives import ElmoPretraining
-from tfnlp.settings.elmo import (
-    CHANGED_SIZES,
-    RESETS,
-    ElmoEvaluation,
-    ElmoPrediction,
-    ElmoSettings,
-)
+from tfnlp.settings.elmo import CHANGED_SIZES, RESETS, ElmoEvaluation, ElmoPrediction, ElmoSettings
+from tfnlp.tasks.embed import unit_rows
 from tfnlp.text import WordReader
 from tfnlp.training import is_compiled
 
@@ -79,21 +73,16 @@ class Elmo(LanguageModel, Tunable, Planned):
     # Pretraining.
 
     def start(self, settings: ElmoSettings, load: Loader) -> Pretrained | None:
-        """Return the ELMo to go on from."""
         before = self.loaded_start(settings, load, ("size", *CHANGED_SIZES))
         if before is not None and before.words is not None:
             why = f"can't be given with `start` {settings.start}, which has a vocabulary"
             settings.refuse(("vocab", "max_vocab", "min_count"), why)
         return before
 
-    def prepare(
-        self, settings: ElmoSettings, before: Pretrained | None, strategy: Any
-    ) -> Preparation:
-        """Return windows of running text."""
-        return _RunningText(self, settings, before, strategy)
+    def prepare(self, settings: Any, before: Pretrained | None, strategy: Any) -> Preparation:
+        return _Windows(self, settings, before, strategy)
 
     def perplexities(self, results: dict[str, float]) -> str:
-        """Return the mean perplexity, and that of each direction."""
         return (
             f"perplexity {results['perplexity']:.2f} (forward "
             f"{results['forward_perplexity']:.2f}, backward {results['backward_perplexity']:.2f})"
@@ -102,7 +91,6 @@ class Elmo(LanguageModel, Tunable, Planned):
     # Loading.
 
     def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
-        """Return the ELMo of a run."""
         reset = stated(path, run, "training.reset", RESETS)
         heads = {**run["heads"], "resets": reset != "never"}
         encoder, pretrainer = self.build(run["arguments"], heads, dtype)
@@ -112,32 +100,23 @@ class Elmo(LanguageModel, Tunable, Planned):
     # Use.
 
     def text_to_measure(self, loaded: Pretrained, settings: ElmoEvaluation) -> TextToMeasure:
-        """Return the windows of a text, with the full softmax of a run's words."""
         if loaded.run is None:
             raise ValueError(
                 f"{loaded.path} does not say which words it predicts; give a run of "
                 "`tfnlp pretrain elmo`"
             )
         corpus, trained = corpus_to_measure(loaded, settings), loaded.run["training"]
-        windows = _held_out_windows(
-            corpus,
-            settings.batch_size or trained["batch_size"],
-            trained["window"],
-            trained["reset"],
-            1,
-        )
+        rows = settings.batch_size or trained["batch_size"]
+        windows = _held_out_windows(corpus, rows, trained["window"], trained["reset"], 1)
         objective = ElmoPretraining(loaded.pretrainer, corpus.characters(), windows.batch_size)
         return words_to_measure(corpus, objective, windows.evaluation_batches())
 
     def vectors(self, loaded: Pretrained) -> Callable[[list[str]], Any]:
-        """Return the module: a function of strings whose words are separated by spaces."""
         encoder = loaded.encoder
         module = load_module(loaded.path) if encoder is None else ElmoModule(encoder)
         return lambda texts: module(tf.constant(texts))
 
-    def sentences(
-        self, loaded: Pretrained, settings: SentenceSettings
-    ) -> Callable[..., np.ndarray]:
+    def sentences(self, loaded: Pretrained, settings: SentenceSettings) -> Embedding:
         """Return the function of strings to one vector each.
 
         The last layer is the mix of all, as in the `default` of the module; 0 are the word vectors.
@@ -166,7 +145,6 @@ class Elmo(LanguageModel, Tunable, Planned):
         return _neighbours(loaded.encoder, settings)
 
     def lines(self, loaded: Pretrained, settings: ElmoPrediction) -> Iterator[str]:
-        """Yield the neighbours of the word, and write the HDF5 file."""
         if settings.word:
             for sentence, found in zip(settings.text, self.predict(loaded, settings), strict=True):
                 words = sentence.split()
@@ -180,11 +158,9 @@ class Elmo(LanguageModel, Tunable, Planned):
     # Features of tasks.
 
     def reader(self, loaded: Pretrained) -> WordReader:
-        """Return the reader of whole words."""
         return WordReader()
 
     def features(self, loaded: Pretrained, choice: str) -> Features:
-        """Return layers of the frozen model."""
         encoder, whole = loaded.encoder, None
         if encoder is None:
             module = hub.saved_elmo(loaded.path)
@@ -215,33 +191,23 @@ class Elmo(LanguageModel, Tunable, Planned):
         return ElmoPretraining(pretrainer, characters, preset.rows, distinct=False)
 
     def planned_batch(self, preset: Any) -> dict[str, tuple]:
-        """Return the shapes and dtypes of windows."""
         window = (preset.rows, preset.length)
         words = ("forward_ids", "backward_ids", "forward_targets", "backward_targets")
         return {**{name: (window, "int32") for name in words}, "weights": (window, "float32")}
 
     def planned_loss_scale(self, preset: Any) -> float:
-        """Return half the window, as in training."""
         return preset.length / 2
 
 
-class _RunningText(Preparation):
+class _Windows(RunningText):
     """Windows of running text, read in both directions, and the losses of both LMs."""
-
-    vocabulary = WORDS
-    text = {}
 
     def __init__(
         self, family: Elmo, settings: ElmoSettings, before: Pretrained | None, strategy: Any
     ) -> None:
-        self.family, self.settings, self.before = family, settings, before
-        train_documents, valid_documents = (
-            tokenized(part, settings.tokenize) for part in documents(settings)
-        )
         known = None if before is None else before.words
-        self.tokens = tokens_of(settings, WORDS, train_documents) if known is None else known
-        self.train = word_corpus(train_documents, self.tokens)
-        self.valid = word_corpus(valid_documents, self.tokens, self.train.lexicon)
+        super().__init__(family, settings, known, together=True)
+        self.before = before
         self.batches = LanguageModelWindows(
             self.train,
             batch_size=settings.batch_size,
@@ -249,26 +215,16 @@ class _RunningText(Preparation):
             seed=settings.seed,
             reset=settings.reset,
         )
-        self._windows = _held_out_windows(
-            self.valid,
-            settings.batch_size,
-            settings.window,
-            settings.reset,
-            strategy.num_replicas_in_sync,
+        replicas = strategy.num_replicas_in_sync
+        self.measured = _held_out_windows(
+            self.valid, settings.batch_size, settings.window, settings.reset, replicas
         )
-        self.held_out = self._windows.evaluation_batches(settings.evaluate_batches)
+        self.held_out = self.measured.evaluation_batches(settings.evaluate_batches)
         # The number of distinct words would be another shape in each batch.
         self._distinct = not is_compiled(strategy, settings.jit)
         self.arguments = self._sizes()
-        self.heads = {
-            "vocab_size": self.train.vocab_size,
-            "num_samples": settings.samples or None,
-        }
-        self.unrecorded_heads = {
-            "dropout": settings.dropout,
-            "resets": settings.reset != "never",
-        }
-        self.corpus = {"tokens": self.train.num_tokens, "crc32": int32_checksum(self.train.ids)}
+        self.heads = {"vocab_size": self.train.vocab_size, "num_samples": settings.samples or None}
+        self.unrecorded_heads = {"dropout": settings.dropout, "resets": settings.reset != "never"}
         self.first = before is not None
         self.loss_scale = settings.window / 2
 
@@ -281,14 +237,12 @@ class _RunningText(Preparation):
         return {**self.family.sizes[settings.size], **changed, "dropout": settings.dropout}
 
     def objective(self, model: Model) -> ElmoPretraining:
-        """Return the losses of both language models."""
         # All words that will be read have their characters here, those held out too.
         characters = self.valid.characters()
         rows = self.settings.batch_size
         return ElmoPretraining(model, characters, rows, distinct=self._distinct)
 
     def fill(self, encoder: Model, trained: Model) -> None:
-        """Copy the weights of the model to go on from, and of its softmax, if it is of a run."""
         before = self.before
         if before is None:
             return
@@ -299,23 +253,12 @@ class _RunningText(Preparation):
             softmax.bias.assign(kept.bias)
 
     def describe(self, encoder: Model, trained: Model, steps: int) -> str:
-        """Return sizes of model and text."""
-        width, train = encoder.get_layer("bilm").projection_size, self.train
+        width, words = encoder.get_layer("bilm").projection_size, self.train.vocab_size
         return (
             f"ELMo with {encoder.count_params() / 1e6:.2f} M parameters and a softmax over "
-            f"{train.vocab_size:,} words ({train.vocab_size * (width + 1) / 1e6:.2f} M); "
-            f"{train.num_tokens:,} tokens of {train.num_sentences:,} sentences, "
-            f"{self.batches.steps_per_epoch:,} updates an epoch; held out: "
-            f"{self.valid.num_tokens:,} tokens"
+            f"{words:,} words ({words * (width + 1) / 1e6:.2f} M); "
+            f"{self.counted(f'{self.batches.steps_per_epoch:,}')}"
         )
-
-    def measure(self, trainer: Any) -> dict[str, float]:
-        """Return the perplexities of the whole held-out text."""
-        return trainer.evaluate(self._windows.evaluation_batches())
-
-    def line(self, when: str, results: dict[str, float]) -> str:
-        """Return the perplexities."""
-        return f"held out, full softmax, {when}: {self.family.perplexities(results)}"
 
 
 def _module(encoder: Model) -> Any:
@@ -357,7 +300,7 @@ def _neighbours(encoder: Model, settings: ElmoPrediction) -> list[list[Neighbour
 
     module = ElmoModule(encoder)
     queries = [
-        _unit(layers[layer, words.index(word)])
+        unit_rows(layers[layer, words.index(word)])
         for words, layers in zip(sentences, sentence_layers(module, sentences), strict=True)
     ]
     queries = np.stack(queries)  # [Q, D]
@@ -365,7 +308,7 @@ def _neighbours(encoder: Model, settings: ElmoPrediction) -> list[list[Neighbour
     layers = sentence_layers(module, (corpus[n] for n in numbers))
     for number, values in zip(ProgressBar(numbers, unit="sentences"), layers, strict=True):
         places = [p for p, w in enumerate(corpus[number]) if w == word or not settings.same]
-        scores = queries @ _unit(values[layer, places]).T  # [Q, places]
+        scores = queries @ unit_rows(values[layer, places]).T  # [Q, places]
         for heap, row in zip(best, scores, strict=True):
             # Two words of one sentence say little more than one: only the better one is kept.
             place = int(row.argmax())
@@ -376,10 +319,6 @@ def _neighbours(encoder: Model, settings: ElmoPrediction) -> list[list[Neighbour
         [(cosine, corpus[number], place) for cosine, number, place in sorted(heap, reverse=True)]
         for heap in best
     ]
-
-
-def _unit(x: np.ndarray) -> np.ndarray:
-    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
 
 
 def marked(words: list[str], place: int, around: int = 9) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-import numpy as np
 import tensorflow as tf
 from keras import Model
 
@@ -13,35 +12,31 @@ from tfnlp import models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.encoder_config import config_of
 from tfnlp.checkpoints.encoder_files import EncoderFiles
-from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import TokenizedCorpus, masked_positions
 from tfnlp.data.texts import documents_of
-from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.checked import text_flag
-from tfnlp.families.family import Loader, Measured, Planned
-from tfnlp.families.fitting import WHOLE, Features, Tunable, layers_of
+from tfnlp.families.family import Loader, Measured
+from tfnlp.families.fitting import WHOLE, Adaptation, Features, layers_of
 from tfnlp.families.masked_text import (
     MaskedText,
     masked_batches,
     masked_examples,
-    sizes_of_settings,
 )
 from tfnlp.families.preparation import ExampleRecipe, Preparation
-from tfnlp.families.sentences import of_tokens, string_vectors
-from tfnlp.families.sizes import with_initializer_range
+from tfnlp.families.sentences import string_vectors
+from tfnlp.families.subwords import SubwordModel
 from tfnlp.families.vocabularies import WORD_PIECES, Subwords, kept_pieces
 from tfnlp.hub import BertPreprocessorModule
 from tfnlp.hub.modules.fill import best_tokens, check_head, masked_pieces, tokens_and_texts
 from tfnlp.objectives import BertPretraining
 from tfnlp.settings.encoders import EncoderSettings, MaskedEvaluation, MaskPrediction
-from tfnlp.settings.training import CHANGED_SIZES
 from tfnlp.text import BertReader
 from tfnlp.training import AdamW, Trainer
 
 _PAIR_HEADS = ("next_sentence_logits", "sentence_order_logits")  # 0: the second text follows
 
 
-class Encoder(Tunable, Planned):
+class Encoder(SubwordModel):
     """BERT or an encoder after it: masked language models of which tasks take the vectors.
 
     Attributes:
@@ -52,11 +47,9 @@ class Encoder(Tunable, Planned):
         copied: Layers of the pretrainer whose weights go on, beside the encoder.
         task_hidden, task_drop_first: Of the layer before a task's linear one, see
             `tfnlp.models.bert_task`.
-        plan_vocab_size: The published one.
         plan_label: Of a pair of segments in a batch; "": none.
     """
 
-    row = ("seq_length", "num_layers", "hidden_size")
     evaluation, prediction = MaskedEvaluation, MaskPrediction
     packs = True
     files: ClassVar[EncoderFiles]
@@ -67,7 +60,6 @@ class Encoder(Tunable, Planned):
     task_hidden: ClassVar[str | None] = None
     task_drop_first: ClassVar[bool] = True
 
-    plan_vocab_size: ClassVar[int]
     plan_label: ClassVar[str] = ""
     plan_options = ("predictions",)
     plan_flags = {"length": "--seq-length", "predictions": "--max-predictions"}
@@ -76,9 +68,7 @@ class Encoder(Tunable, Planned):
 
     def start(self, settings: EncoderSettings, load: Loader) -> Pretrained | None:
         """Return the model to go on from, which must have a masked-LM head."""
-        fixed = ("size", *CHANGED_SIZES, "max_positions", "initializer_range")
-        words = ("vocab", "vocab_size", "cased")
-        before = self.loaded_start(settings, load, fixed, words)
+        before = super().start(settings, load)
         heads = {} if before is None or before.pretrainer is None else before.pretrainer.output
         if before is not None and "mlm_logits" not in heads:
             raise ValueError(
@@ -86,15 +76,8 @@ class Encoder(Tunable, Planned):
             )
         return before
 
-    def settle(self, settings: Any, before: Pretrained | None) -> Any:
-        """Return the settings with an initial range of the weights that suits the size."""
-        width = settings.hidden_size or self.sizes[settings.size]["hidden_size"]
-        return with_initializer_range(settings, width)
-
-    def encoder_sizes(self, settings: Any, before: Pretrained | None) -> dict[str, Any]:
-        """Return the encoder's arguments but for `vocab_size`, checked."""
-        old = None if before is None else config_of(self.files, before.encoder)
-        return sizes_of_settings(settings, self.sizes[settings.size], old)
+    def sizes_of(self, loaded: Pretrained) -> dict[str, Any]:
+        return config_of(self.files, loaded.encoder)
 
     def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:
         """Return the arguments of the pretrainer: the masked-LM head of `before` goes on too."""
@@ -120,11 +103,9 @@ class Encoder(Tunable, Planned):
         }
 
     def objective(self, model: Model, settings: Any) -> Any:
-        """Return the losses of the heads."""
         return BertPretraining(model)
 
     def copy_weights(self, before: Pretrained, encoder: Model, pretrainer: Model) -> None:
-        """Fill a model with the weights of the one to go on from."""
         old = {weight.path: weight for weight in before.encoder.weights}
         for weight in encoder.weights:  # all but those of a pooler that is left out
             weight.assign(old[weight.path])
@@ -134,17 +115,14 @@ class Encoder(Tunable, Planned):
                 pretrainer.get_layer(name).set_weights(weights)
 
     def prepare(self, settings: Any, before: Pretrained | None, strategy: Any) -> Preparation:
-        """Return masked batches."""
         return MaskedText(self, settings, before)
 
     def examples(self, settings: Any) -> ExampleRecipe:
-        """Return how prepared examples are made."""
         return masked_examples(self, settings)
 
     # Loading.
 
     def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
-        """Return the encoder of a run."""
         lowercase = text_flag(path, run, "lowercase") if self.subwords.cased else None
         encoder, pretrainer = self.build(run["arguments"], run["heads"], dtype)
         return Pretrained(
@@ -159,7 +137,6 @@ class Encoder(Tunable, Planned):
     # Use.
 
     def evaluate(self, loaded: Pretrained, settings: MaskedEvaluation) -> Measured:
-        """Return the losses and accuracies of the pretraining heads on held-out text."""
         if loaded.pretrainer is None:
             raise ValueError(
                 f"{loaded.path} has neither a masked-LM nor a next-sentence head to evaluate"
@@ -188,21 +165,12 @@ class Encoder(Tunable, Planned):
         return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))
 
     def measured_objective(self, loaded: Pretrained, model: Model) -> Any:
-        """Return the losses that an evaluation measures."""
         return BertPretraining(model)
 
     def vectors(self, loaded: Pretrained) -> Callable[[list[str]], Any]:
-        """Return the function of strings to the encoder's outputs that the pair would be."""
         return string_vectors(loaded, BertPreprocessorModule, special=2)
 
-    def sentences(
-        self, loaded: Pretrained, settings: SentenceSettings
-    ) -> Callable[..., np.ndarray]:
-        """Return the function of strings to one vector each."""
-        return of_tokens(loaded.encoder, self.reader(loaded), loaded, settings)
-
     def check_prediction(self, settings: MaskPrediction) -> None:
-        """Check that there is something to fill."""
         super().check_prediction(settings)
         if settings.pair is None:
             missing = [text for text in settings.text if self.mask not in text]
@@ -216,7 +184,6 @@ class Encoder(Tunable, Planned):
         return [fill_masks(loaded, text, settings.top) for text in settings.text]
 
     def lines(self, loaded: Pretrained, settings: MaskPrediction) -> Iterator[str]:
-        """Yield what `predict` returns as lines."""
         for text in settings.text:
             (result,) = self.predict(loaded, settings.replace(text=[text]))
             if settings.pair is not None:
@@ -233,7 +200,6 @@ class Encoder(Tunable, Planned):
         return BertReader(loaded.tokenizer)
 
     def features(self, loaded: Pretrained, choice: str) -> Features:
-        """Return layers of the frozen encoder."""
         return layers_of(loaded, loaded.encoder, choice)
 
     def fine_tuned(
@@ -255,29 +221,18 @@ class Encoder(Tunable, Planned):
         before = {"hidden": self.task_hidden, "drop_first": self.task_drop_first}
         return models.bert_task(encoder, spec.output, dropout=rate, **outputs, **before)
 
-    def keep_vocabulary(self, tokenizer: Any, folder: str) -> None:
-        """Write the tokens of a tokenizer into a run's folder."""
-        self.subwords.keep(tokenizer, folder)
-
-    def restore_tokenizer(self, folder: str, lowercase: bool | None) -> Any:
-        """Return the tokenizer of a run's folder."""
-        return self.subwords.restore(folder, lowercase)
-
     # Planning.
 
     @property
     def plan_lengths(self) -> dict[str, int]:
-        """Sizes to the length of rows in the paper."""
         return dict.fromkeys(self.sizes, 128)
 
     def planned(self, sizes: dict[str, Any], preset: Any) -> Any:
-        """Return what is learnt, its model without values."""
         rates = {"dropout": preset.dropout, "attention_dropout": preset.dropout}
         encoder = self.encoder(**{**sizes, **rates, "dtype": preset.dtype})
         return BertPretraining(self.pretrainer(encoder))
 
     def planned_batch(self, preset: Any) -> dict[str, tuple]:
-        """Return the shapes and dtypes of a masked batch."""
         predictions = preset.predictions or masked_positions(preset.length)
         tokens, masked = (preset.rows, preset.length), (preset.rows, predictions)
         labels = {self.plan_label: ((preset.rows,), "int32")} if self.plan_label else {}

@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from keras import Model
@@ -16,7 +16,7 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.family_files import FamilyFiles
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.families.preparation import Preparation
-from tfnlp.families.sentences import embedded, measured_on_pairs, sentence_settings
+from tfnlp.families.sentences import Embedding, embedded, measured_on_pairs, sentence_settings
 from tfnlp.files import same_folder
 from tfnlp.formats import export
 from tfnlp.published import push
@@ -24,17 +24,9 @@ from tfnlp.settings.options import Settings
 from tfnlp.settings.tables import FAMILIES as SETTINGS
 from tfnlp.settings.use import EvaluationSettings, PairsEvaluation, PredictionSettings
 
+Loader = Callable[..., Pretrained]  # see `tfnlp.families.recognition.load_pretrained`
 # Arguments of models that a run does not record: they change no weight.
 _UNRECORDED = frozenset({"name", "dtype", "packed", "encoder", "model"})
-
-
-class Loader(Protocol):
-    """Loads the pretrained model at a path, see `tfnlp.families.recognition.load_pretrained`."""
-
-    def __call__(
-        self, path: Any, family: Family | None = None, dtype: str | None = None
-    ) -> Pretrained:
-        """Return the model; `family` is the only one that will do."""
 
 
 class Family(abc.ABC):
@@ -93,12 +85,7 @@ class Family(abc.ABC):
         return encoder, self.pretrainer(encoder, **heads)
 
     def start(self, settings: Any, load: Loader) -> Pretrained | None:
-        """Return the model that training begins with, None for new weights.
-
-        Args:
-            settings: Those of the run.
-            load: Loads a model from wherever it is.
-        """
+        """Return the model that training begins with, None for new weights."""
         return None
 
     def begin(self, settings: Any, load: Loader) -> tuple[Any, Pretrained | None]:
@@ -136,17 +123,11 @@ class Family(abc.ABC):
     def prepare(self, settings: Any, before: Pretrained | None, strategy: Any) -> Preparation:
         """Return what a run makes of its text.
 
-        Args:
-            settings: Those of the run, an instance of `self.settings`.
-            before: What `start` returned.
-            strategy: The devices, a `tf.distribute` strategy or `JaxDevices`.
+        `before` is what `start` returned, `strategy` a `tf.distribute` strategy or `JaxDevices`.
         """
 
     def was_packed(self, loaded: Pretrained) -> bool:
-        """Return whether a model is of a run whose rows held documents that do not see each other.
-
-        See `tfnlp.settings.text.PackSettings`.
-        """
+        """Return whether a model is of a run with the setting `pack`."""
         return bool(loaded.run) and bool(loaded.run["training"].get("pack"))
 
     def packed_pretrainer(self, loaded: Pretrained) -> Model:
@@ -176,9 +157,7 @@ class Family(abc.ABC):
         """Return the function of strings that the exported module would be."""
 
     @abc.abstractmethod
-    def sentences(
-        self, loaded: Pretrained, settings: SentenceSettings
-    ) -> Callable[..., np.ndarray]:
+    def sentences(self, loaded: Pretrained, settings: SentenceSettings) -> Embedding:
         """Return the function of strings to one vector each, float32 `[N, D]`."""
 
     @abc.abstractmethod
@@ -240,9 +219,7 @@ class Family(abc.ABC):
         progress = settings.pop("progress", False)
         return embedded(self.sentence_function(loaded, settings), texts, progress)
 
-    def sentence_function(
-        self, loaded: Pretrained, settings: dict[str, Any]
-    ) -> Callable[..., np.ndarray]:
+    def sentence_function(self, loaded: Pretrained, settings: dict[str, Any]) -> Embedding:
         """Return the function of strings to vectors `[N, D]`, traced once for the same settings."""
         found = sentence_settings(loaded, **settings)
         if found not in loaded.sentence_functions:
@@ -287,9 +264,7 @@ class Planned(abc.ABC):
     def planned(self, sizes: dict[str, Any], preset: Any) -> Any:
         """Return what is learnt, its model without values.
 
-        Args:
-            sizes: Arguments of the encoder.
-            preset: A `tfnlp.plan.presets.Preset`.
+        `sizes` are arguments of the encoder, `preset` is a `tfnlp.plan.presets.Preset`.
         """
 
     @abc.abstractmethod

@@ -1,28 +1,123 @@
-"""Families that tasks are put on: BERT and the encoders after it, GPT and ELMo."""
+"""Families that tasks are put on, and which weights of a model a fine-tuning run trains."""
 
 from __future__ import annotations
 
 import abc
+import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras import Model
+import keras
 
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
-from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.family import Family
-from tfnlp.families.sentences import network_of_texts, settings_to_save
+from tfnlp.families.sentences import network, read_length, sentence_settings, text_reader
 from tfnlp.families.sizes import width
 from tfnlp.families.vocabularies import Subwords
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
+from tfnlp.layers import LowRank
+from tfnlp.models import add_low_rank, merge_low_rank, train_weights
+from tfnlp.models.low_rank import train_everything
+
+SECTION = "adaptation"  # of a run's config.json; runs that train all weights have none
+
+
+@dataclasses.dataclass(frozen=True)
+class Adaptation:
+    """What is trained of a pretrained model; the layers of the task always are."""
+
+    low_rank: Mapping[str, Any] | None = None  # the arguments of `tfnlp.layers.LowRank`
+    trained: str | None = None  # a pattern, see `tfnlp.models.train_weights`
+
+    def __bool__(self) -> bool:
+        return self.low_rank is not None or self.trained is not None
+
+    def config(self) -> dict[str, Any]:
+        """Return the section of `config.json`."""
+        return {
+            "low_rank": None if self.low_rank is None else dict(self.low_rank),
+            "trained": self.trained,
+        }
+
+    def apply(self, encoder: keras.Model) -> None:
+        """Change an encoder in place."""
+        if self.low_rank is not None:
+            add_low_rank(encoder, LowRank(**self.low_rank))
+        if self.trained is not None:
+            try:
+                train_weights(encoder, self.trained)
+            except ValueError as error:
+                raise ValueError(f"`train_weights`: {error}") from error
+
+    def finish(self, model: keras.Model) -> None:
+        """Make a trained model an ordinary one: updates are merged, all weights trained again."""
+        merge_low_rank(model)
+        if self:
+            train_everything(model)
+
+
+def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
+    """Return what a run's `config.json` says."""
+    section = run.get(SECTION)
+    if section is None:
+        return Adaptation()
+    try:
+        found = Adaptation(section["low_rank"], section["trained"])
+        if not isinstance(found.trained, str | None):
+            raise TypeError(f"trained is {found.trained!r:.60}, not a string")
+        if found.low_rank is not None:
+            LowRank(**found.low_rank)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"the section {SECTION!r} of config.json makes no sense: {error}"
+        ) from error
+    return found
+
+
+def adaptation_asked(config: Any) -> Adaptation:
+    """Return what a `FinetuneSettings` asks for."""
+    if config.lora is None:
+        for name in ("lora_matrices", "lora_alpha", "lora_dropout"):
+            if name in config.given:
+                raise ValueError(f"`{name}` is for low-rank updates; give `lora`, their rank, too")
+        return Adaptation(None, config.train_weights)
+    low_rank = LowRank(
+        config.lora, tuple(config.lora_matrices), config.lora_alpha, config.lora_dropout
+    )
+    return Adaptation(low_rank.config(), config.train_weights)
+
+
+def check_adaptation(adaptation: Adaptation, loaded: Any, features: str | None) -> None:
+    """Check that a model can be trained in part."""
+    if not adaptation:
+        return
+    given = "train_weights" if adaptation.low_rank is None else "lora"
+    if features is not None:
+        raise ValueError(
+            f"`{given}` is for models that are trained themselves; with `features` all of their "
+            "weights are frozen; leave one of them out"
+        )
+    if loaded.saved:
+        raise ValueError(
+            f"`{given}` needs a run or a checkpoint; {loaded.path} is an exported module, whose "
+            "layers are not known"
+        )
+    rank, size = (adaptation.low_rank or {}).get("rank", 1), width(loaded)
+    if size is not None and rank > size:
+        raise ValueError(
+            f"`lora` {rank:,} is no low rank: the matrices of {loaded.path} have {size} rows or "
+            "columns"
+        )
+
 
 WHOLE = Adaptation()  # all weights are trained
 Features = tuple[Any, int, int, bool]  # features, number of layers, width, whether they are mixed
 
 
 class Tunable(Family):
-    """A family that is fine-tuned, or whose layers tasks read.
+    """A family that is fine-tuned, or whose layers tasks read: BERT and later encoders, GPT, ELMo.
 
     Attributes:
         trains: Whether a task trains the model itself, too.
@@ -55,16 +150,23 @@ class Tunable(Family):
 
     def sentence_network(
         self, loaded: Pretrained, settings: dict[str, Any]
-    ) -> tuple[Model, Any, int]:
+    ) -> tuple[keras.Model, Any, int]:
         """Return the model of tokens to one vector, the reader, and the largest length of a text.
 
         `settings` are those of `Pretrained.embed`.
         """
-        return network_of_texts(loaded, self.sentence_reader(loaded), settings)
+        how, reader = sentence_settings(loaded, **settings), self.sentence_reader(loaded)
+        length = read_length(loaded, how)
+        return (
+            network(loaded.encoder, loaded, reader, how, length),
+            text_reader(reader, how),
+            length,
+        )
 
     def sentence_settings(self, loaded: Pretrained) -> SentenceSettings:
         """Return what a folder of sentence-transformers says of a model: what `embed` does."""
-        return settings_to_save(loaded)
+        how = sentence_settings(loaded)
+        return dataclasses.replace(how, max_length=read_length(loaded, how))
 
     @abc.abstractmethod
     def features(self, loaded: Pretrained, choice: str) -> Features:
@@ -79,29 +181,25 @@ class Tunable(Family):
         dtype: str | None,
         adaptation: Adaptation = WHOLE,
         packed: bool = False,
-    ) -> Model:
-        """Return the model of a task on a whole model.
+    ) -> keras.Model:
+        """Return the model of a task, a `tfnlp.tasks.HeadTask`, on a whole model.
 
-        Args:
-            loaded: The model.
-            spec: A `TaskSpec`.
-            head: Arguments of the head, such as "dropout".
-            outputs: Arguments of its outputs, such as "num_classes".
-            dtype: A Keras dtype policy.
-            adaptation: Which weights are trained.
-            packed: Whether rows hold several examples.
+        `head` are arguments of the head, such as "dropout", `outputs` those of its outputs, such as
+        "num_classes"; with `packed` rows hold several examples.
         """
         raise NotImplementedError(f"{self.title} is not trained, see `trains`")
 
     def keep_vocabulary(self, tokenizer: Any, folder: str) -> None:
         """Write the tokens of a tokenizer into a run's folder."""
+        if self.subwords is not None:
+            self.subwords.keep(tokenizer, folder)
 
     def restore_tokenizer(self, folder: str, lowercase: bool | None) -> Any:
         """Return the tokenizer of a run's folder; None of a family that has none."""
-        return None
+        return None if self.subwords is None else self.subwords.restore(folder, lowercase)
 
 
-def layers_of(loaded: Pretrained, encoder: Model, choice: str) -> Features:
+def layers_of(loaded: Pretrained, encoder: keras.Model, choice: str) -> Features:
     """Return layers of an encoder of tokens, see `Tunable.features`."""
     if choice == models.WORDS_ALONE:
         raise ValueError(

@@ -13,7 +13,6 @@ from keras import Model
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.gpt_tasks import GPT_FILES
-from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import PackedDocuments, TokenWindows, WindowShards, token_stream
 from tfnlp.data.corpus.arrays import ArrayFolder, int32_checksum, read_arrays
 from tfnlp.data.corpus.tokenized_corpus import tokenize_documents, tokenize_sentences
@@ -21,42 +20,29 @@ from tfnlp.data.numbered import check_seed
 from tfnlp.data.pretraining.token_stream import stream_part
 from tfnlp.data.shards.windows import WindowRecipe
 from tfnlp.data.texts import documents_of
-from tfnlp.families.adaptation import Adaptation
 from tfnlp.families.checked import whole_number
-from tfnlp.families.family import Loader, Planned
-from tfnlp.families.fitting import WHOLE, Features, Tunable, layers_of
+from tfnlp.families.family import Loader
+from tfnlp.families.fitting import WHOLE, Adaptation, Features, layers_of
 from tfnlp.families.language_model import LanguageModel, TextToMeasure
 from tfnlp.families.preparation import (
     ExampleRecipe,
     Preparation,
-    check_prepared,
-    check_same_vocabulary,
     documents,
     tokenized_once,
     tokens_of,
     training_documents,
 )
-from tfnlp.families.sentences import (
-    of_tokens,
-    string_vectors,
-)
-from tfnlp.families.sizes import check_length, transformer_sizes, with_initializer_range
-from tfnlp.families.vocabularies import BYTE_PAIRS, MARKS
-from tfnlp.files import local_copy
+from tfnlp.families.sentences import string_vectors
+from tfnlp.families.subwords import SubwordModel, SubwordText
+from tfnlp.families.vocabularies import BYTE_PAIRS
 from tfnlp.hub import GPTPreprocessorModule, TextGenerator
 from tfnlp.hub.modules.text_generation import sampling
 from tfnlp.objectives import GPTPretraining
-from tfnlp.settings.gpt import (
-    GPTEvaluation,
-    GPTExamplesSettings,
-    GPTPrediction,
-    GPTSettings,
-)
-from tfnlp.settings.training import CHANGED_SIZES
+from tfnlp.settings.gpt import GPTEvaluation, GPTExamplesSettings, GPTPrediction, GPTSettings
 from tfnlp.text import GPTReader
 
 
-class GPT(LanguageModel, Tunable, Planned):
+class GPT(LanguageModel, SubwordModel):
     """The next token."""
 
     name, title = "gpt", "a GPT"
@@ -69,7 +55,6 @@ class GPT(LanguageModel, Tunable, Planned):
         "gpt2-xl": models.GPT2_XL,
     }
     files, subwords = GPT_FILES, BYTE_PAIRS
-    row = ("seq_length", "num_layers", "hidden_size")
     encoder, pretrainer = staticmethod(models.gpt), staticmethod(models.gpt_pretrainer)
     unrecorded_heads = frozenset({"tied"})  # runs have no table of the output alone
     evaluation = GPTEvaluation
@@ -85,9 +70,7 @@ class GPT(LanguageModel, Tunable, Planned):
     # Pretraining.
 
     def start(self, settings: GPTSettings, load: Loader) -> Pretrained | None:
-        """Return the GPT to go on from."""
-        fixed = ("size", *CHANGED_SIZES, "max_positions", "initializer_range")
-        before = self.loaded_start(settings, load, fixed, ("vocab", "vocab_size", "bpe"))
+        before = super().start(settings, load)
         head = None if before is None else before.pretrainer
         if head is not None and "lm_table" in {layer.name for layer in head.layers}:
             raise ValueError(
@@ -96,15 +79,7 @@ class GPT(LanguageModel, Tunable, Planned):
             )
         return before
 
-    def settle(self, settings: GPTSettings, before: Pretrained | None) -> GPTSettings:
-        """Return the settings with an initial range of the weights that suits the size."""
-        width = settings.hidden_size or self.sizes[settings.size]["hidden_size"]
-        return with_initializer_range(settings, width)
-
-    def prepare(
-        self, settings: GPTSettings, before: Pretrained | None, strategy: Any
-    ) -> Preparation:
-        """Return windows of tokens."""
+    def prepare(self, settings: Any, before: Pretrained | None, strategy: Any) -> Preparation:
         return _Windows(self, settings, before)
 
     def examples(self, settings: GPTExamplesSettings) -> ExampleRecipe:
@@ -120,7 +95,6 @@ class GPT(LanguageModel, Tunable, Planned):
         return ExampleRecipe(BYTE_PAIRS, pair, decides, recipe)
 
     def perplexities(self, results: dict[str, float]) -> str:
-        """Return the perplexities a token and a word."""
         return (
             f"perplexity {results['perplexity']:.2f} a token, "
             f"{results['word_perplexity']:.2f} a word"
@@ -129,7 +103,6 @@ class GPT(LanguageModel, Tunable, Planned):
     # Loading.
 
     def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
-        """Return the GPT of a run."""
         whole_number(path, run, "training.seq_length")
         encoder, pretrainer = self.build(run["arguments"], {}, dtype)
         return Pretrained(
@@ -143,7 +116,6 @@ class GPT(LanguageModel, Tunable, Planned):
     # Use.
 
     def text_to_measure(self, loaded: Pretrained, settings: GPTEvaluation) -> TextToMeasure:
-        """Return windows of a text, each token with half a window or more before it."""
         if loaded.pretrainer is None:
             raise ValueError(f"{loaded.path} is trained for vectors of sentences; give `pairs`")
         positions = loaded.config["max_positions"]
@@ -168,17 +140,9 @@ class GPT(LanguageModel, Tunable, Planned):
         )
 
     def vectors(self, loaded: Pretrained) -> Callable[[list[str]], Any]:
-        """Return the function of strings to the model's outputs that the pair would be."""
         return string_vectors(loaded, GPTPreprocessorModule, special=0)
 
-    def sentences(
-        self, loaded: Pretrained, settings: SentenceSettings
-    ) -> Callable[..., np.ndarray]:
-        """Return the function of strings to one vector each."""
-        return of_tokens(loaded.encoder, self.sentence_reader(loaded), loaded, settings)
-
     def check_prediction(self, settings: GPTPrediction) -> None:
-        """Check prompts and how tokens are drawn."""
         super().check_prediction(settings)
         sampling(settings.temperature, settings.top_k, settings.top_p)
         if settings.beams and settings.samples > settings.beams:
@@ -187,7 +151,6 @@ class GPT(LanguageModel, Tunable, Planned):
             raise ValueError("`stop` is for texts that are drawn; leave `beams` out")
 
     def predict(self, loaded: Pretrained, settings: GPTPrediction) -> list[list[str]]:
-        """Return the continuations of each prompt."""
         generator = TextGenerator(loaded.pretrainer or loaded.encoder, loaded.tokenizer)
         return [
             ["".join(pieces) for pieces in _continuations(generator, settings, text)]
@@ -195,7 +158,6 @@ class GPT(LanguageModel, Tunable, Planned):
         ]
 
     def lines(self, loaded: Pretrained, settings: GPTPrediction) -> Iterator[str]:
-        """Yield each prompt and its continuation, token by token."""
         generator = TextGenerator(loaded.pretrainer or loaded.encoder, loaded.tokenizer)
         between = "" if loaded.tokenizer.keeps_spaces else " "
         for text in settings.text:
@@ -217,11 +179,9 @@ class GPT(LanguageModel, Tunable, Planned):
         return GPTReader(loaded.tokenizer, (end, end, end))
 
     def sentence_reader(self, loaded: Pretrained) -> GPTReader:
-        """Return the reader of texts without special tokens."""
         return GPTReader(loaded.tokenizer, None)
 
     def features(self, loaded: Pretrained, choice: str) -> Features:
-        """Return layers of the frozen model."""
         encoder = loaded.encoder
         if not loaded.saved:
             encoder = models.gpt_with_extra_tokens(encoder, loaded.config)
@@ -245,37 +205,23 @@ class GPT(LanguageModel, Tunable, Planned):
             adaptation.apply(encoder)
         return models.gpt_task(encoder, spec.output, dropout=rate, **outputs)
 
-    def keep_vocabulary(self, tokenizer: Any, folder: str) -> None:
-        """Write tokens and merges into a run's folder."""
-        BYTE_PAIRS.keep(tokenizer, folder)
-
-    def restore_tokenizer(self, folder: str, lowercase: bool | None) -> Any:
-        """Return the tokenizer of a run's folder."""
-        return BYTE_PAIRS.restore(folder, lowercase)
-
     # Planning.
 
     def planned(self, sizes: dict[str, Any], preset: Any) -> GPTPretraining:
-        """Return the loss of the next token."""
         rates = {"dropout": preset.dropout, "attention_dropout": preset.dropout}
         return GPTPretraining(self.pretrainer(self.encoder(**sizes, **rates, dtype=preset.dtype)))
 
     def planned_batch(self, preset: Any) -> dict[str, tuple]:
-        """Return the shapes and dtypes of windows."""
         tokens = (preset.rows, preset.length)
         ids = ("input_word_ids", "input_mask", "targets")
         return {**{name: (tokens, "int32") for name in ids}, "weights": (tokens, "float32")}
 
 
-class _Windows(Preparation):
+class _Windows(SubwordText):
     """Windows of a stream of tokens, of documents or prepared examples."""
 
-    vocabulary = BYTE_PAIRS
-
     def __init__(self, family: GPT, settings: GPTSettings, before: Pretrained | None) -> None:
-        check_prepared(settings)
-        self.family, self.settings, self.before = family, settings, before
-        sizes = self._sizes()
+        super().__init__(family, settings, before)
         if settings.examples:
             self._read_examples()
         else:
@@ -283,25 +229,6 @@ class _Windows(Preparation):
         self._windows = self._rows(self.valid, window=min(settings.seq_length, self.valid.tokens))
         self._stride = -(-self._windows.window // 2)
         self.held_out = self._windows.evaluation_batches(settings.evaluate_batches)
-        self.arguments = {"vocab_size": self.tokenizer.vocab_size, **sizes}
-        self.unrecorded_arguments = {"packed": True} if settings.pack else {}
-        self.first = before is not None
-
-    def _sizes(self) -> dict[str, Any]:
-        """Return the arguments of `gpt`, checked before any work is done."""
-        settings = self.settings
-        rates = {"dropout": settings.dropout, "attention_dropout": settings.dropout}
-        if self.before is not None:
-            known = self.before.config.items()
-            sizes = {n: v for n, v in known if n not in ("vocab_size", "dtype")}
-        else:
-            sizes = transformer_sizes(settings, self.family.sizes[settings.size])
-            sizes.pop("vocab_size", None)
-            longest = max(sizes.get("max_positions", 512), settings.seq_length)
-            sizes["max_positions"] = settings.max_positions or longest
-            sizes["initializer_range"] = settings.initializer_range
-        check_length(settings, sizes["max_positions"])
-        return {**sizes, **rates}
 
     def _rows(self, text: TokenText, **arguments: Any) -> TokenWindows | PackedDocuments:
         """Return the rows of a text."""
@@ -311,24 +238,14 @@ class _Windows(Preparation):
         return TokenWindows(text.stream, **arguments)
 
     def _read_documents(self) -> None:
-        """Read `settings.text`."""
         settings = self.settings
         train_documents, valid_documents = documents(settings, paragraphs=True)
-        if self.before is not None:
-            self.tokenizer = BYTE_PAIRS.begun(self.before.tokenizer, settings)
-        else:
-            learnt = tokens_of(
-                settings, BYTE_PAIRS, train_documents, lambda: _texts(train_documents)
-            )
-            tokens = BYTE_PAIRS.marked(learnt, settings.marks)
-            self.tokenizer = BYTE_PAIRS.tokenizer(tokens, **BYTE_PAIRS.settings(settings))
-        self.tokens, marks = BYTE_PAIRS.facts(self.tokenizer, ())
-        self.files = {MARKS: self.tokenizer.marks} if marks else {}
+        self.learnt(train_documents, lambda: _texts(train_documents))
 
         def tokenized(documents: Any) -> TokenText:
             return tokenized_once(
                 documents,
-                ["byte pairs", self.tokens, *marks.values()],
+                ["byte pairs", self.tokens, *self.facts.values()],
                 lambda folder: read_token_text(documents, self.tokenizer, folder),
                 lambda folder: TokenText(**read_arrays(folder)),
             )
@@ -341,12 +258,7 @@ class _Windows(Preparation):
     def _read_examples(self) -> None:
         """Read what `tfnlp examples` wrote."""
         settings = self.settings
-        with local_copy(f"{settings.examples}/{BYTE_PAIRS.name}") as path:
-            self.tokens = BYTE_PAIRS.read(path)
-        if self.before is not None:
-            theirs = BYTE_PAIRS.tokens(self.before.tokenizer)
-            check_same_vocabulary(settings, self.tokens, theirs)
-        self.tokenizer = BYTE_PAIRS.tokenizer(self.tokens)
+        self.prepared()
         self.batches = WindowShards(settings.examples, batch_size=settings.batch_size)
         held_out = self.batches.held_out()
         stream = token_stream(held_out, newline_id(self.tokenizer), self.tokenizer.end_id)
@@ -357,16 +269,13 @@ class _Windows(Preparation):
         self._counts = size, train["documents"], size / (train["words"] + train["lines"])
 
     def objective(self, model: Model) -> GPTPretraining:
-        """Return the loss of the next token."""
         return GPTPretraining(model, self.valid.tokens_per_word)
 
     def fill(self, encoder: Model, trained: Model) -> None:
-        """Copy the weights of the model to go on from."""
         if self.before is not None:
             encoder.set_weights(self.before.encoder.get_weights())
 
     def describe(self, encoder: Model, trained: Model, steps: int) -> str:
-        """Return sizes of model and text."""
         size, documents, tokens_per_word = self._counts
         return (
             f"GPT with {trained.count_params() / 1e6:.2f} M parameters on {size:,} tokens of "
@@ -375,11 +284,9 @@ class _Windows(Preparation):
         )
 
     def measure(self, trainer: Any) -> dict[str, float]:
-        """Return the perplexities of the whole held-out text."""
         return trainer.evaluate(self._windows.evaluation_batches(stride=self._stride))
 
     def line(self, when: str, results: dict[str, float]) -> str:
-        """Return the perplexities."""
         return f"held out, {when}: {self.family.perplexities(results)}"
 
 

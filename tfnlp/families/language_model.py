@@ -8,10 +8,18 @@ from typing import Any
 
 from tfnlp.checkpoints import Pretrained
 from tfnlp.data import LanguageModelCorpus
-from tfnlp.data.corpus.arrays import chunks
+from tfnlp.data.corpus.arrays import chunks, int32_checksum
 from tfnlp.data.texts import documents_of
 from tfnlp.families.family import Family, Measured
-from tfnlp.families.preparation import Documents, tokenized, tokenized_once
+from tfnlp.families.preparation import (
+    Documents,
+    Preparation,
+    documents,
+    tokenized,
+    tokenized_once,
+    tokens_of,
+)
+from tfnlp.families.vocabularies import WORDS
 from tfnlp.training import Adagrad, Trainer
 
 
@@ -37,17 +45,51 @@ class LanguageModel(Family):
         """Return the perplexities of an evaluation, for people."""
 
     def evaluate(self, loaded: Pretrained, settings: Any) -> Measured:
-        """Return the perplexities of a whole text."""
         text = self.text_to_measure(loaded, settings)
         results = Trainer(text.objective, Adagrad(), 0.0).evaluate(text.batches)
         shown = f"{text.described}{self.perplexities(results)}"
         return Measured({**results, **text.counts}, shown)
 
 
-def word_corpus(
+class RunningText(Preparation):
+    """The words of a text, with those that stand for ends and unknown ones.
+
+    Args:
+        words: Those of a model to go on from; None: they are read or learnt.
+        together: Whether unknown words of both parts have numbers of their own.
+    """
+
+    vocabulary = WORDS
+    text = {}
+
+    def __init__(
+        self,
+        family: LanguageModel,
+        settings: Any,
+        words: list[str] | None = None,
+        together: bool = False,
+    ) -> None:
+        self.family, self.settings = family, settings
+        train, valid = (tokenized(part, settings.tokenize) for part in documents(settings))
+        self.tokens = tokens_of(settings, WORDS, train) if words is None else words
+        self.train = _corpus(train, self.tokens)
+        self.valid = _corpus(valid, self.tokens, self.train.lexicon if together else None)
+        self.corpus = {"tokens": self.train.num_tokens, "crc32": int32_checksum(self.train.ids)}
+
+    def counted(self, epoch: str) -> str:
+        """Return sizes of the text, and how long an epoch is."""
+        return (
+            f"{self.train.num_tokens:,} tokens of {self.train.num_sentences:,} sentences, {epoch} "
+            f"updates an epoch; held out: {self.valid.num_tokens:,} tokens"
+        )
+
+    def line(self, when: str, results: dict[str, float]) -> str:
+        return f"held out, full softmax, {when}: {self.family.perplexities(results)}"
+
+
+def _corpus(
     documents: Documents, words: list[str], lexicon: list[str] | None = None
 ) -> LanguageModelCorpus:
-    """Return the `LanguageModelCorpus` of documents, see its `build`."""
     return tokenized_once(
         documents,
         ["lexicon", words, lexicon],

@@ -23,18 +23,13 @@ from tfnlp.data.shards.pairs import PairRecipe
 from tfnlp.data.shards.windows import MaskedWindowRecipe
 from tfnlp.families.preparation import (
     ExampleRecipe,
-    Preparation,
-    check_prepared,
-    check_same_vocabulary,
     documents,
     sentences,
     tokenized_once,
     tokens_of,
     training_documents,
 )
-from tfnlp.families.sizes import check_length, transformer_sizes
-from tfnlp.families.vocabularies import MARKS
-from tfnlp.files import local_copy
+from tfnlp.families.subwords import SubwordText
 from tfnlp.settings.encoders import EncoderSettings
 
 if TYPE_CHECKING:
@@ -74,51 +69,38 @@ def masked_examples(family: Encoder, settings: Any) -> ExampleRecipe:
     return ExampleRecipe(subwords, tokens, decides, recipe)
 
 
-class MaskedText(Preparation):
+class MaskedText(SubwordText):
     """Masked batches of a text or of prepared examples, and the losses of the heads."""
 
     def __init__(
         self, family: Encoder, settings: EncoderSettings, before: Pretrained | None
     ) -> None:
-        check_prepared(settings)
-        self.family, self.settings, self.before = family, settings, before
-        self.predictions = settings.max_predictions or masked_positions(settings.seq_length)
-        sizes = family.encoder_sizes(settings, before)
-        if settings.pack and family.second is None and "pooler" in sizes:
-            sizes["pooler"] = False  # of a model to go on from; pretraining does not train it
-        self.vocabulary, names = family.subwords, family.subwords.settings(settings)
+        super().__init__(family, settings, before)
+        if settings.pack and family.second is None and "pooler" in self.sizes:
+            self.sizes["pooler"] = False  # of a model to go on from; pretraining does not train it
+        self.rows = {
+            "batch_size": settings.batch_size,
+            "max_predictions": settings.max_predictions or masked_positions(settings.seq_length),
+            "whole_word": settings.whole_word,
+        }
         self.sentence_starts = None  # of prepared examples
-        if settings.examples:
-            tokenizer, valid = self._read_examples()
-        else:
-            tokenizer, valid = self._read_documents()
+        valid = self._read_examples() if settings.examples else self._read_documents()
         self.held_out = list(valid.evaluation_batches(settings.evaluate_batches))
-        # The table of a checkpoint may have more rows than there are tokens.
-        self.arguments = {"vocab_size": tokenizer.vocab_size, **sizes}
-        self.unrecorded_arguments = {"packed": True} if settings.pack else {}
         self.heads = family.heads(settings, before, self.batches)
-        self.tokens, self.text = family.subwords.facts(tokenizer, names)
-        self.files = {MARKS: tokenizer.marks} if tokenizer.marks else {}
-        self.training = {"max_predictions": self.predictions}
-        self.first = before is not None
+        self.text = self.facts
+        self.training = {"max_predictions": self.rows["max_predictions"]}
 
-    def _read_documents(self) -> tuple[Any, Any]:
-        """Return the tokenizer and the held-out batches; set what is known of the text."""
+    def _read_documents(self) -> Any:
+        """Return the held-out batches; set what is known of the text."""
         settings, subwords = self.settings, self.family.subwords
         train_documents, valid_documents = documents(settings)
-        tokenizer_settings = subwords.settings(settings)
-        if self.before is not None:
-            tokenizer = subwords.begun(self.before.tokenizer, settings)
-        else:
-            tokens = subwords.marked(tokens_of(settings, subwords, train_documents), settings.marks)
-            tokenizer = subwords.maker(tokens, tokenizer_settings)()
-        tokens, facts = subwords.facts(tokenizer, tokenizer_settings)
+        self.learnt(train_documents)
 
         def tokenized(documents: Any) -> TokenizedCorpus:
             return tokenized_once(
                 documents,
-                [f"{subwords.kind} tokens", subwords.key(tokens), *facts.values()],
-                lambda folder: TokenizedCorpus.build(documents, tokenizer, folder=folder),
+                [f"{subwords.kind} tokens", subwords.key(self.tokens), *self.facts.values()],
+                lambda folder: TokenizedCorpus.build(documents, self.tokenizer, folder=folder),
                 TokenizedCorpus.read,
             )
 
@@ -127,59 +109,34 @@ class MaskedText(Preparation):
         self.size, self.held_out_size = train.num_tokens, valid.num_tokens
         self.num_documents, self.sentence_starts = train.num_documents, train.sentence_starts
         self.commonest = count_ids(train.tokens).argmax()
+        rows = {**self.rows, "seq_length": settings.seq_length, "pack": settings.pack}
         self.batches, held_out = (
-            masked_batches(
-                self.family.second,
-                corpus,
-                tokenizer,
-                batch_size=settings.batch_size,
-                seq_length=settings.seq_length,
-                max_predictions=self.predictions,
-                seed=seed,
-                whole_word=settings.whole_word,
-                pack=settings.pack,
-            )
+            masked_batches(self.family.second, corpus, self.tokenizer, seed=seed, **rows)
             for corpus, seed in ((train, settings.seed), (valid, settings.seed + 1))
         )
-        return tokenizer, held_out
+        return held_out
 
-    def _read_examples(self) -> tuple[Any, Any]:
+    def _read_examples(self) -> Any:
         """Return the same of what `tfnlp examples` wrote."""
-        settings, subwords = self.settings, self.family.subwords
-        tokenizer_settings = subwords.settings(settings)
-        with local_copy(f"{settings.examples}/{subwords.name}") as path:
-            tokenizer = subwords.maker(subwords.read(path), tokenizer_settings)()
-        if self.before is not None:
-            begun = subwords.begun(self.before.tokenizer, settings)
-            facts = (subwords.facts(one, tokenizer_settings) for one in (tokenizer, begun))
-            check_same_vocabulary(settings, *facts)
-            tokenizer = begun
-        rows = {
-            "batch_size": settings.batch_size,
-            "max_predictions": self.predictions,
-            "whole_word": settings.whole_word,
-        }
+        self.prepared()
         kind = MaskedWindowShards if self.family.second is None else PairShards
-        shards = kind(settings.examples, tokenizer, **rows)
+        self.batches = shards = kind(self.settings.examples, self.tokenizer, **self.rows)
         valid, train = shards.held_out(), shards.counts["train"]
-        self.batches, self.commonest = shards, shards.commonest_token
+        self.commonest = shards.commonest_token
         self.corpus = {"tokens": train["tokens"], "examples": shards.checksum}
         self.size, self.held_out_size = train["tokens"], valid.num_tokens
         self.num_documents = train["documents"]
         more = {"seq_length": shards.seq_length, "seed": shards.seed + 1}
-        return tokenizer, masked_batches(self.family.second, valid, tokenizer, **more, **rows)
+        return masked_batches(self.family.second, valid, self.tokenizer, **more, **self.rows)
 
     def objective(self, model: Any) -> Any:
-        """Return the losses of the heads."""
         return self.family.objective(model, self.settings)
 
     def fill(self, encoder: Any, trained: Any) -> None:
-        """Copy the weights of the model to go on from."""
         if self.before is not None:
             self.family.copy_weights(self.before, encoder, trained)
 
     def describe(self, encoder: Any, trained: Any, steps: int) -> str:
-        """Return sizes of model and text, and how many sentences are read in part."""
         cut = ""
         if self.family.second and self.sentence_starts is not None:
             longest = self.settings.seq_length - 3
@@ -231,19 +188,3 @@ class MaskedText(Preparation):
             right += float(((batch["masked_lm_ids"].numpy() == self.commonest) * weights).sum())
             count += float(weights.sum())
         return right / count
-
-
-def sizes_of_settings(
-    settings: Any, published: dict[str, Any], before: dict[str, Any] | None
-) -> dict[str, Any]:
-    """Return the arguments of an encoder with positions, checked before any work is done."""
-    rates = {"dropout": settings.dropout, "attention_dropout": settings.dropout}
-    if before is not None:
-        sizes = {name: value for name, value in before.items() if name != "dtype"}
-        check_length(settings, sizes["max_positions"])
-        return {**sizes, **rates}
-    sizes = transformer_sizes(settings, published)
-    sizes.pop("vocab_size", None)
-    sizes["max_positions"] = settings.max_positions or max(512, settings.seq_length)
-    check_length(settings, sizes["max_positions"])
-    return {**sizes, **rates, "initializer_range": settings.initializer_range}

@@ -1,7 +1,6 @@
 """The neural probabilistic language model (Bengio et al. 2003) as a family."""
 
 import math
-import os
 from typing import Any
 
 import numpy as np
@@ -9,16 +8,16 @@ import numpy as np
 from tfnlp import models, text
 from tfnlp.checkpoints import Pretrained
 from tfnlp.data import LanguageModelCorpus, Ngrams
-from tfnlp.data.corpus.arrays import count_ids, int32_checksum
+from tfnlp.data.corpus.arrays import count_ids
 from tfnlp.families.family import Measured
 from tfnlp.families.language_model import (
     LanguageModel,
+    RunningText,
     TextToMeasure,
     corpus_to_measure,
-    word_corpus,
     words_to_measure,
 )
-from tfnlp.families.preparation import Preparation, documents, tokenized, tokens_of
+from tfnlp.families.preparation import Preparation
 from tfnlp.families.vocabularies import WORDS
 from tfnlp.families.word_vectors import WordVectors, loss_arguments
 from tfnlp.objectives import NNLMPretraining
@@ -32,34 +31,29 @@ class NNLM(WordVectors, LanguageModel):
     row = ("context", "embedding_size")
     encoder, pretrainer = staticmethod(models.nnlm), staticmethod(models.nnlm_pretrainer)
     evaluation = NNLMEvaluation
+    vocabulary = WORDS
 
     def prepare(self, settings: NNLMSettings, before: Any, strategy: Any) -> Preparation:
-        """Return n-grams."""
         return _Ngrams(self, settings)
 
     def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
-        """Return the NNLM of a run."""
-        words = WORDS.read(os.path.join(path, WORDS.name))
-        if len(words) != run["arguments"]["vocab_size"]:
+        loaded, size = super().restore(path, run, dtype), run["arguments"]["vocab_size"]
+        if len(loaded.words) != size:
             raise ValueError(
-                f"{path} has {len(words)} words in vocab.txt, but a model of "
-                f"{run['arguments']['vocab_size']}; do they belong together?"
+                f"{path} has {len(loaded.words)} words in vocab.txt, but a model of {size}; do "
+                "they belong together?"
             )
-        model, pretrainer = self.build(run["arguments"], {}, dtype)
-        return Pretrained(model, pretrainer, run["arguments"], words=words)
+        return loaded
 
     def finish(self, loaded: Pretrained, path: str) -> None:
-        """Make the word vectors from the restored weights."""
         table = loaded.encoder.get_layer("token_embedding").embeddings
         loaded.word_vectors = text.WordVectors(loaded.words, table.numpy())
 
     def evaluate(self, loaded: Pretrained, settings: NNLMEvaluation) -> Measured:
-        """Return the perplexity over all tokens of a text, or what the word vectors know."""
         kind = WordVectors if settings.text is None else LanguageModel
         return kind.evaluate(self, loaded, settings)
 
     def text_to_measure(self, loaded: Pretrained, settings: NNLMEvaluation) -> TextToMeasure:
-        """Return the n-grams of a text."""
         corpus = corpus_to_measure(loaded, settings)
         batch_size = min(settings.batch_size, corpus.num_tokens)
         ngrams = Ngrams(corpus, context=loaded.config["context"], batch_size=batch_size)
@@ -67,15 +61,11 @@ class NNLM(WordVectors, LanguageModel):
         return words_to_measure(corpus, objective, ngrams.evaluation_batches())
 
     def perplexities(self, results: dict[str, float]) -> str:
-        """Return the perplexity."""
         return f"perplexity {results['perplexity']:.2f}"
 
 
-class _Ngrams(Preparation):
+class _Ngrams(RunningText):
     """N-grams and the loss of their last word."""
-
-    vocabulary = WORDS
-    text = {}
 
     def __init__(self, family: NNLM, settings: NNLMSettings) -> None:
         if not settings.hidden_size and not settings.direct:
@@ -86,20 +76,14 @@ class _Ngrams(Preparation):
             raise ValueError(
                 f"`samples` {settings.samples} is not for `loss` hierarchical; leave it out"
             )
-        self.family, self.settings = family, settings
-        train_documents, valid_documents = (
-            tokenized(part, settings.tokenize) for part in documents(settings)
-        )
-        self.tokens = tokens_of(settings, WORDS, train_documents)
-        train = word_corpus(train_documents, self.tokens)
-        valid = word_corpus(valid_documents, self.tokens)
+        super().__init__(family, settings)
         sizes = {"context": settings.context, "batch_size": settings.batch_size}
-        self.batches = Ngrams(train, **sizes, seed=settings.seed)
-        self._valid = Ngrams(valid, **sizes)
-        self.held_out = self._valid.evaluation_batches(settings.evaluate_batches)
-        self._counts = _counts(train)
+        self.batches = Ngrams(self.train, **sizes, seed=settings.seed)
+        self.measured = Ngrams(self.valid, **sizes)
+        self.held_out = self.measured.evaluation_batches(settings.evaluate_batches)
+        self._counts = _counts(self.train)
         self.arguments = {
-            "vocab_size": train.vocab_size,
+            "vocab_size": self.train.vocab_size,
             "context": settings.context,
             "embedding_size": settings.embedding_size,
             "hidden_size": settings.hidden_size,
@@ -108,34 +92,18 @@ class _Ngrams(Preparation):
             "num_samples": settings.samples or None,
             **loss_arguments(settings.loss, "softmax", self._counts),
         }
-        self.corpus = {"tokens": train.num_tokens, "crc32": int32_checksum(train.ids)}
-        self._described = (
-            f"{train.num_tokens:,} tokens of {train.num_sentences:,} sentences, "
-            f"{self.batches.steps_per_epoch:,.1f} updates an epoch; held out: "
-            f"{valid.num_tokens:,} tokens"
-        )
 
     def objective(self, model: Any) -> NNLMPretraining:
-        """Return the loss of the next word."""
         return NNLMPretraining(model)
 
     def fill(self, encoder: Any, trained: Any) -> None:
-        """Set how often words come, which their tree follows from."""
         if self.settings.loss == "hierarchical":
             trained.get_layer("softmax").set_counts(self._counts)
 
     def describe(self, encoder: Any, trained: Any, steps: int) -> str:
-        """Return sizes of model and text."""
         parameters = sum(math.prod(w.shape) for w in encoder.trainable_weights)  # without a tree
-        return f"NNLM with {parameters / 1e6:.2f} M parameters; {self._described}"
-
-    def measure(self, trainer: Any) -> dict[str, float]:
-        """Return the perplexity of the whole held-out text."""
-        return trainer.evaluate(self._valid.evaluation_batches())
-
-    def line(self, when: str, results: dict[str, float]) -> str:
-        """Return the perplexity."""
-        return f"held out, full softmax, {when}: {self.family.perplexities(results)}"
+        counted = self.counted(f"{self.batches.steps_per_epoch:,.1f}")
+        return f"NNLM with {parameters / 1e6:.2f} M parameters; {counted}"
 
 
 def _counts(corpus: LanguageModelCorpus) -> np.ndarray:

@@ -30,6 +30,8 @@ class Preparation(abc.ABC):
     Attributes:
         batches: To train on, by step, with `steps_per_epoch`.
         held_out: Batches of the evaluations during training.
+        measured: The whole held-out text, whose `evaluation_batches` give the results.
+        described: A line about model and text, for people.
         vocabulary: How the run keeps its tokens.
         tokens: What is compared when a run goes on.
         arguments: Of the encoder.
@@ -46,6 +48,8 @@ class Preparation(abc.ABC):
 
     batches: Any
     held_out: Any
+    measured: Any
+    described: str
     vocabulary: Vocabulary
     tokens: Any
     arguments: dict[str, Any]
@@ -63,13 +67,13 @@ class Preparation(abc.ABC):
     def objective(self, model: Any) -> Any:
         """Return what is learnt by the model that is trained, see `tfnlp.objectives`."""
 
-    @abc.abstractmethod
     def describe(self, encoder: Any, trained: Any, steps: int) -> str:
         """Return a line about model and text, for people."""
+        return self.described
 
-    @abc.abstractmethod
     def measure(self, trainer: Any) -> dict[str, float]:
         """Return the results on the whole held-out text."""
+        return trainer.evaluate(self.measured.evaluation_batches())
 
     @abc.abstractmethod
     def line(self, when: str, results: dict[str, float]) -> str:
@@ -239,20 +243,3 @@ def readable(settings: Any, family: str) -> contextlib.AbstractContextManager[No
     if getattr(settings, "examples", None) is None:
         return contextlib.nullcontext()
     return Shards(settings.examples, family).readable()
-
-
-def check_same_vocabulary(settings: Any, ours: Any, theirs: Any) -> None:
-    """Check that examples were made with the vocabulary of the model to go on from."""
-    if ours != theirs:
-        raise ValueError(
-            f"`examples` {settings.examples} was made with another vocabulary than `start` "
-            f"{settings.start} has; make examples with `vocab` of that model"
-        )
-
-
-def check_prepared(settings: Any) -> None:
-    """Check that nothing is asked of prepared examples that only a text can give."""
-    if settings.pack and settings.examples is not None:
-        raise ValueError("`pack` needs `text`: the rows of `examples` are prepared, and other ones")
-    if settings.marks and settings.examples is not None:
-        raise ValueError("`marks` needs `text`: `examples` are prepared, with all marks as text")

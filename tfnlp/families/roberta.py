@@ -1,12 +1,12 @@
-"""RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2020) as families."""
+"""RoBERTa (Liu et al. 2019), XLM-RoBERTa (Conneau et al. 2020) and MPNet (Song et al. 2020)."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from tfnlp import models
+from tfnlp.checkpoints.mpnet import MPNET_FILES
 from tfnlp.checkpoints.roberta import ROBERTA_FILES, XLM_ROBERTA_FILES
 from tfnlp.families.encoder import Encoder
-from tfnlp.families.vocabularies import TOKENIZER_JSON, BytePairs, Subwords
+from tfnlp.families.vocabularies import TOKENIZER_JSON, BytePairs
 from tfnlp.text import RobertaTokenizer, train_roberta_bpe
 
 
@@ -15,11 +15,10 @@ class _RobertaBytePairs(BytePairs):
 
     kind = "roberta byte pairs"
     tokenizer = RobertaTokenizer
-    learn, decides = Subwords.learn, Subwords.decides  # of one kind
+    train = staticmethod(train_roberta_bpe)
 
-    def train(self, texts: Iterable[str], size: int, **settings: Any) -> tuple[Any, Any]:
-        """Return tokens and merges."""
-        return train_roberta_bpe(texts, size)
+    def training(self, settings: Any) -> dict[str, Any]:
+        return {}  # they are of one kind
 
 
 class Roberta(Encoder):
@@ -50,3 +49,17 @@ class XlmRoberta(Roberta):
     files = XLM_ROBERTA_FILES
     subwords = TOKENIZER_JSON
     plan_vocab_size = 250002
+
+
+class MPNet(Encoder):
+    """Masked LM alone, without the permutations of the paper."""
+
+    name, title = "mpnet", "an MPNet"
+    sizes = Roberta.sizes  # of which base is the paper's (section 3.1)
+    encoder, pretrainer = staticmethod(models.mpnet), staticmethod(models.mpnet_pretrainer)
+    files = MPNET_FILES
+    subwords = TOKENIZER_JSON
+    mask = "<mask>"
+    task_hidden = "tanh"
+    plan_lengths = dict.fromkeys(sizes, 512)  # as RoBERTa (section 3.1)
+    plan_vocab_size = 30527

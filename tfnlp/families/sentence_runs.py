@@ -14,10 +14,9 @@ import keras
 
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings, sentence_layers
-from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.checked import check_size, count_weights, section, text_flag
 from tfnlp.families.family import Family
-from tfnlp.families.fitting import Tunable
+from tfnlp.families.fitting import Tunable, adaptation_of
 from tfnlp.families.vocabularies import kept_pieces
 from tfnlp.models import encoder_for_tasks, siamese
 from tfnlp.training.run import restore_weights

@@ -28,6 +28,7 @@ from tfnlp.tasks.embed import Embed, score_sentences
 from tfnlp.text.task_readers import PromptReader
 from tfnlp.training.prediction import forward
 
+Embedding = Callable[..., np.ndarray]  # of strings to vectors, float32 [N, D]
 Done = Callable[[int], None] | None  # is told how many texts more are done
 
 _TOKENS = 4096  # of a batch
@@ -82,12 +83,6 @@ def _prompt(loaded: Pretrained, prompts: Mapping[str, str], prompt: str) -> str:
     )
 
 
-def settings_to_save(loaded: Pretrained) -> SentenceSettings:
-    """Return what a folder of sentence-transformers says of a model: what `embed` does."""
-    settings = sentence_settings(loaded)
-    return dataclasses.replace(settings, max_length=_length_of(loaded, settings))
-
-
 def text_reader(reader: Any, settings: SentenceSettings) -> Any:
     """Return the reader of a model for texts with a prompt, or in lower case."""
     changes = settings.prompt or settings.lowercase
@@ -106,7 +101,7 @@ def prompt_tokens(reader: Any, settings: SentenceSettings, length: int) -> int:
     return len(packed) - int(packed[-1] == getattr(reader.tokenizer, "sep_id", None))
 
 
-def _network(
+def network(
     model: Any, loaded: Pretrained, reader: Any, settings: SentenceSettings, length: int
 ) -> Any:
     """Return the model of tokens to one vector, on one of tokens to vectors."""
@@ -120,28 +115,24 @@ def _network(
     )
 
 
-def embedded(
-    vectors: Callable[..., np.ndarray], texts: list[str], progress: bool = False
-) -> np.ndarray:
+def embedded(vectors: Embedding, texts: list[str], progress: bool = False) -> np.ndarray:
     """Return float32 `[N, D]`, computed in parts of `_PART` texts."""
     parts = [texts[i : i + _PART] for i in range(0, len(texts), _PART)] or [[]]
     with ProgressBar(total=len(texts), unit="texts", disable=not progress) as bar:
         return np.concatenate([vectors(part, bar.update) for part in parts])
 
 
-def of_tokens(
-    model: Any, reader: Any, loaded: Pretrained, settings: SentenceSettings
-) -> Callable[..., np.ndarray]:
+def of_tokens(model: Any, reader: Any, loaded: Pretrained, settings: SentenceSettings) -> Embedding:
     """Return a function of strings to vectors `[N, D]`; it warns of texts that are cut.
 
     Its second argument, if there is one, is a `Done`. The model is from token ids `[B, T]` to
     `sequence_output`, with or without other layers; for the reader see `tfnlp.text.task_readers`.
     """
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
-    length = min(_length_of(loaded, settings), fixed or math.inf)
+    length = min(read_length(loaded, settings), fixed or math.inf)
     if settings.layer == len(hidden_states(model)) - 1:
         settings = dataclasses.replace(settings, layer=-1)
-    made = _network(_at_first(model, settings), loaded, reader, settings, length)
+    made = network(_at_first(model, settings), loaded, reader, settings, length)
     call, reader = forward(made, ["sentence_embedding"]), text_reader(reader, settings)
 
     def vectors(texts: list[str], done: Done = None) -> np.ndarray:
@@ -173,7 +164,7 @@ def _at_first(model: Any, settings: SentenceSettings) -> Any:
 
 def of_words(
     states: Callable[[Any], Any], size: int, settings: SentenceSettings, title: str
-) -> Callable[..., np.ndarray]:
+) -> Embedding:
     """Return a function of strings, split at white space, to vectors `[N, D]`.
 
     `states` is a function of strings ragged `[B, (T)]` to `[B, T, D]`, and `size` is D.
@@ -199,7 +190,7 @@ def of_words(
     return vectors
 
 
-def of_word_vectors(loaded: Pretrained, settings: SentenceSettings) -> Callable[..., np.ndarray]:
+def of_word_vectors(loaded: Pretrained, settings: SentenceSettings) -> Embedding:
     """Return a function of strings to vectors `[N, D]`: of their words, unseen ones are zeros."""
     if settings.layer not in (-1, 0):
         raise ValueError(f"`layer` {settings.layer}: {loaded.family.title} has one layer, 0 or -1")
@@ -213,17 +204,7 @@ def of_word_vectors(loaded: Pretrained, settings: SentenceSettings) -> Callable[
     return of_words(states, loaded.word_vectors.size, settings, loaded.family.title)
 
 
-def network_of_texts(
-    loaded: Pretrained, reader: Any, given: dict[str, Any]
-) -> tuple[Any, Any, int]:
-    """Return the model of tokens to one vector, its reader, and the largest length of a text."""
-    settings = sentence_settings(loaded, **given)
-    length = _length_of(loaded, settings)
-    made = _network(loaded.encoder, loaded, reader, settings, length)
-    return made, text_reader(reader, settings), length
-
-
-def _length_of(loaded: Pretrained, settings: SentenceSettings) -> int:
+def read_length(loaded: Pretrained, settings: SentenceSettings) -> int:
     """Return how many tokens of a text are read."""
     positions = max_positions(loaded)
     length = settings.max_length or min(_LENGTH, positions or _LENGTH)

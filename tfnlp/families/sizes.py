@@ -86,8 +86,8 @@ def recorded(settings: Any, folder: str, section: str, name: str) -> float | Non
 
 
 def transformer_sizes(settings: SizeSettings, published: dict[str, Any]) -> dict[str, Any]:
-    """Return the published sizes with what the settings change of them."""
-    sizes = dict(published)
+    """Return the published sizes, without `vocab_size`, with what the settings change of them."""
+    sizes = {name: value for name, value in published.items() if name != "vocab_size"}
     changed = {name: getattr(settings, name) for name in CHANGED_SIZES}
     sizes.update({name: value for name, value in changed.items() if value is not None})
     if settings.hidden_size and not settings.intermediate_size:
@@ -98,6 +98,25 @@ def transformer_sizes(settings: SizeSettings, published: dict[str, Any]) -> dict
             f"{sizes['num_heads']}"
         )
     return sizes
+
+
+def sizes_of_settings(
+    settings: Any, published: dict[str, Any], before: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the arguments of an encoder with positions, checked before any work is done.
+
+    They are those of the model `before`, if there is one, else the published ones with changes.
+    """
+    rates = {"dropout": settings.dropout, "attention_dropout": settings.dropout}
+    if before is not None:
+        sizes = {name: value for name, value in before.items() if name != "dtype"}
+    else:
+        sizes = transformer_sizes(settings, published)
+        longest = max(sizes.get("max_positions", 512), settings.seq_length)
+        sizes["max_positions"] = settings.max_positions or longest
+        rates["initializer_range"] = settings.initializer_range
+    check_length(settings, sizes["max_positions"])
+    return {**sizes, **rates}
 
 
 def check_length(settings: SubwordTextSettings, positions: int) -> None:

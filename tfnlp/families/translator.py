@@ -1,4 +1,4 @@
-"""Translation with an encoder-decoder: what seq2seq and the Transformer share as families."""
+"""Encoder-decoders that translate: recurrent ones (Sutskever et al. 2014) and the Transformer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,28 @@ import numpy as np
 import tensorflow as tf
 from keras import Model
 
-from tfnlp import hub
+from tfnlp import hub, models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import ParallelText, read_parallel, translation_batches
 from tfnlp.data.corpus.parallel_text import parallel_rows
+from tfnlp.data.corpus.tokenized_corpus import tokenize_sentences
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import Preparation, tokens_of
-from tfnlp.families.sentences import of_tokens
+from tfnlp.families.sentences import Embedding, of_tokens
+from tfnlp.families.sizes import transformer_sizes
 from tfnlp.families.vocabularies import BYTE_PAIRS
 from tfnlp.files import write_lines
 from tfnlp.objectives import Translation
 from tfnlp.objectives.translation import bleu_by_length, corpus_bleu, sacrebleu
 from tfnlp.pictures import can_draw, plot_lengths
-from tfnlp.settings.translation import TranslationEvaluation, TranslationPrediction
+from tfnlp.settings.translation import (
+    NO_ATTENTION,
+    Seq2SeqSettings,
+    TransformerSettings,
+    TranslationEvaluation,
+    TranslationPrediction,
+)
 from tfnlp.text.task_readers import SourceReader
 from tfnlp.training import average_checkpoints
 from tfnlp.training.run import restore_weights
@@ -50,11 +58,9 @@ class Translator(Family):
         """Return the arguments of the model but for `vocab_size`, checked."""
 
     def prepare(self, settings: Any, before: Any, strategy: Any) -> Preparation:
-        """Return batches of pairs."""
         return _Pairs(settings, self.model_sizes(settings), strategy)
 
     def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
-        """Return a run's model with its tokenizer and decoder."""
         model, _ = self.build(run["arguments"], {}, dtype)
         tokenizer = BYTE_PAIRS.restore(path, None)
         return Pretrained(
@@ -93,25 +99,59 @@ class Translator(Family):
         return Measured({"bleu": bleu, "signature": signature, "lengths": rows}, "\n".join(shown))
 
     def vectors(self, loaded: Pretrained) -> Callable[[list[str]], list[str]]:
-        """Return the function of strings to translations that the module would be."""
         return hub.Translator(loaded.decoder, loaded.tokenizer)
 
-    def sentences(
-        self, loaded: Pretrained, settings: SentenceSettings
-    ) -> Callable[..., np.ndarray]:
+    def sentences(self, loaded: Pretrained, settings: SentenceSettings) -> Embedding:
         """Return the function of sentences to one vector each, of the encoder's last layer."""
         inputs = {name: loaded.encoder.input[name] for name in ("input_word_ids", "input_mask")}
         model = Model(inputs, {"sequence_output": loaded.encoder.output["encoder_output"]})
         return of_tokens(model, SourceReader(loaded.tokenizer), loaded, settings)
 
     def predict(self, loaded: Pretrained, settings: TranslationPrediction) -> list[str]:
-        """Return the translations."""
         return [text for part in _parts(loaded, settings) for text in part]
 
     def lines(self, loaded: Pretrained, settings: TranslationPrediction) -> Iterator[str]:
         """Yield a translation a line, those of a part of the sentences at a time."""
         for part in _parts(loaded, settings):
             yield "".join(f"{translation}\n" for translation in part)
+
+
+class Seq2Seq(Translator):
+    """The next token of a translation, with attention (Bahdanau et al. 2015) or without."""
+
+    name, title = "seq2seq", "a seq2seq model"
+    encoder, decoder = staticmethod(models.seq2seq), models.Seq2SeqDecoder
+
+    def model_sizes(self, settings: Seq2SeqSettings) -> dict[str, Any]:
+        attention = None if settings.attention == NO_ATTENTION else settings.attention
+        if settings.input_feeding and attention is None:
+            raise ValueError(
+                "`input_feeding` needs `attention`; without it there is nothing to feed"
+            )
+        return {
+            "num_layers": settings.num_layers,
+            "hidden_size": settings.hidden_size,
+            "embedding_size": settings.embedding_size or settings.hidden_size,
+            "attention": attention,
+            "input_feeding": settings.input_feeding,
+            "dropout": settings.dropout,
+        }
+
+
+class Transformer(Translator):
+    """The next token of a translation (Vaswani et al. 2017)."""
+
+    name, title = "transformer", "a Transformer"
+    sizes = {
+        "mini": models.TRANSFORMER_MINI,
+        "base": models.TRANSFORMER_BASE,
+        "big": models.TRANSFORMER_BIG,
+    }
+    encoder, decoder = staticmethod(models.transformer), models.TransformerDecoder
+
+    def model_sizes(self, settings: TransformerSettings) -> dict[str, Any]:
+        sizes = transformer_sizes(settings, self.sizes[settings.size])
+        return {**sizes, "dropout": settings.dropout, "norm_first": settings.norm_first}
 
 
 class _Pairs(Preparation):
@@ -140,8 +180,8 @@ class _Pairs(Preparation):
         self.batches = translation_batches(self.sources, targets, end, **rows, **shapes)
         shapes["batch_size"] = settings.batch_size
         valid = (_tokenize(tokenizer, side) for side in self.valid_texts[:2])
-        self._valid = translation_batches(*valid, end, **shapes)
-        self.held_out = self._valid.evaluation_batches()
+        self.measured = translation_batches(*valid, end, **shapes)
+        self.held_out = self.measured.evaluation_batches()
         if settings.evaluate_batches is not None:
             self.held_out = self.held_out.take(settings.evaluate_batches)
         self.arguments = {"vocab_size": tokenizer.vocab_size, **sizes}
@@ -151,7 +191,6 @@ class _Pairs(Preparation):
         self.corpus = {"pairs": len(self.sources), "tokens": self.size, "crc32": checksum}
 
     def objective(self, model: Model) -> Translation:
-        """Return the smoothed loss of the next token."""
         return Translation(model, self.settings.label_smoothing)
 
     def checkpoints(self, steps: int) -> dict[str, int]:
@@ -164,7 +203,6 @@ class _Pairs(Preparation):
         return {"keep": max(settings.keep, settings.average), "checkpoint_every": every}
 
     def describe(self, encoder: Model, trained: Model, steps: int) -> str:
-        """Return sizes of model and text."""
         held_out = self.valid_texts
         left_out = len(self.texts.sources) - len(self.sources) + self.texts.left_out
         return (
@@ -176,12 +214,7 @@ class _Pairs(Preparation):
             + f"; {steps:,} updates"
         )
 
-    def measure(self, trainer: Any) -> dict[str, float]:
-        """Return loss and accuracy on the whole held-out text."""
-        return trainer.evaluate(self._valid.evaluation_batches())
-
     def line(self, when: str, results: dict[str, float], more: str = "") -> str:
-        """Return perplexity and accuracy."""
         return (
             f"held out, {when}: perplexity {results['perplexity']:.2f} a token, "
             f"{results['token_accuracy']:.3f} of the tokens right{more}"
@@ -220,9 +253,8 @@ def _tokenize(tokenizer: Any, sentences: list[str]) -> list[np.ndarray]:
     """Return the ids of each sentence, int32 arrays."""
     tokens = []
     for first in range(0, len(sentences), 10_000):
-        ragged = tokenizer.tokenize(tf.constant(sentences[first : first + 10_000]))
-        values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
-        tokens += [values[a:b] for a, b in zip(splits[:-1], splits[1:], strict=True)]
+        values, lengths = tokenize_sentences(sentences[first : first + 10_000], tokenizer)
+        tokens += np.split(values, np.cumsum(lengths)[:-1])
     return tokens
 
 

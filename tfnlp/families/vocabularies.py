@@ -81,14 +81,7 @@ class Words(Vocabulary):
     """The words of language models, with those that stand for ends and unknown ones."""
 
     learnt_with = ("max_vocab", "min_count")
-
-    def read(self, path: str) -> list[str]:
-        """Return the words of a file of one a line."""
-        return read_words(path)
-
-    def write(self, path: str, tokens: list[str]) -> None:
-        """Write a word a line."""
-        write_words(path, tokens)
+    read, write = staticmethod(read_words), staticmethod(write_words)
 
     def learn(self, texts: Iterable[str], settings: Any) -> list[str]:
         """Return the words, the most frequent first."""
@@ -96,7 +89,6 @@ class Words(Vocabulary):
         return train_words(texts, settings.max_vocab, settings.min_count)
 
     def decides(self, settings: Any) -> list[Any]:
-        """Return the bounds."""
         return ["words", settings.max_vocab, settings.min_count]
 
 
@@ -104,6 +96,7 @@ class FrequentWords(Vocabulary):
     """The frequent words of a text, without any that stand for others."""
 
     learnt_with = ("max_vocab", "min_count")
+    write = staticmethod(write_lines)
 
     def read(self, path: str) -> list[str]:
         """Return the words of a run, or of any file with one word a line."""
@@ -117,17 +110,12 @@ class FrequentWords(Vocabulary):
             raise ValueError(f"vocabulary file {path} is empty; expected one word a line")
         return words
 
-    def write(self, path: str, tokens: list[str]) -> None:
-        """Write a word a line."""
-        write_lines(path, tokens)
-
     def learn(self, texts: Iterable[str], settings: Any) -> list[str]:
         """Return the words, the most frequent first."""
         print("counting words", file=sys.stderr)
         return frequent_words(texts, settings.min_count, settings.max_vocab)
 
     def decides(self, settings: Any) -> list[Any]:
-        """Return the bounds."""
         return ["frequent words", settings.min_count, settings.max_vocab]
 
 
@@ -147,7 +135,11 @@ class Subwords(Vocabulary):
 
     @abc.abstractmethod
     def train(self, texts: Iterable[str], size: int, **settings: Any) -> Any:
-        """Return `size` tokens learnt from texts, for a tokenizer of these settings."""
+        """Return `size` tokens learnt from texts; the settings are those of `training`."""
+
+    def training(self, settings: Any) -> dict[str, Any]:
+        """Return what decides the tokens beside text and size, by name."""
+        return self._casing(settings)
 
     def tokens(self, tokenizer: Any) -> Any:
         """Return the tokens of a tokenizer."""
@@ -207,13 +199,11 @@ class Subwords(Vocabulary):
         return functools.partial(self.tokenizer, tokens, **settings)
 
     def learn(self, texts: Iterable[str], settings: Any) -> Any:
-        """Return `settings.vocab_size` tokens."""
         print(f"building a vocabulary of {settings.vocab_size} tokens", file=sys.stderr)
-        return self.train(texts, settings.vocab_size, **self._casing(settings))
+        return self.train(texts, settings.vocab_size, **self.training(settings))
 
     def decides(self, settings: Any) -> list[Any]:
-        """Return the size and the tokenizer's settings."""
-        return [self.kind, settings.vocab_size, *self._casing(settings).values()]
+        return [self.kind, settings.vocab_size, *self.training(settings).values()]
 
     def keep(self, tokenizer: Any, folder: str) -> None:
         """Write the tokens of a tokenizer into a run's folder."""
@@ -246,18 +236,8 @@ class WordPieces(Subwords):
 
     kind = "wordpiece"
     tokenizer = WordPieceTokenizer
-
-    def read(self, path: str) -> list[str]:
-        """Return the tokens of a file of one a line."""
-        return read_vocabulary(path)
-
-    def write(self, path: str, tokens: list[str]) -> None:
-        """Write a token a line."""
-        write_vocabulary(path, tokens)
-
-    def train(self, texts: Iterable[str], size: int, **settings: Any) -> list[str]:
-        """Return tokens of lower-cased texts or of texts as they are."""
-        return train_wordpiece(texts, size, **settings)
+    read, write = staticmethod(read_vocabulary), staticmethod(write_vocabulary)
+    train = staticmethod(train_wordpiece)
 
 
 class BytePairs(Subwords):
@@ -267,10 +247,7 @@ class BytePairs(Subwords):
     tokenizer = staticmethod(gpt_tokenizer)
     cased = False
     name = "vocab"
-
-    def read(self, path: str) -> tuple[Any, Any]:
-        """Return tokens and merges of a folder."""
-        return read_bpe(path)
+    read, train = staticmethod(read_bpe), staticmethod(train_bpe)
 
     def write(self, path: str, tokens: tuple[Any, Any]) -> None:
         """Write a folder, whole or not at all."""
@@ -278,30 +255,17 @@ class BytePairs(Subwords):
             os.makedirs(partial)
             write_bpe(partial, *tokens)
 
-    def train(self, texts: Iterable[str], size: int, **settings: Any) -> tuple[Any, Any]:
-        """Return tokens and merges; the setting `kind` is that of `tfnlp.text.train_bpe`."""
-        return train_bpe(texts, size, **settings)
+    def training(self, settings: Any) -> dict[str, Any]:
+        return {"kind": settings.bpe}
 
     def tokens(self, tokenizer: Any) -> tuple[Any, Any]:
-        """Return tokens and merges of a tokenizer."""
         return tokenizer.vocabulary, tokenizer.merges
 
     def names(self, tokens: tuple[Any, Any]) -> list[str | None]:
-        """Return the tokens without the merges."""
         return list(tokens[0])
 
     def renamed(self, tokens: tuple[Any, Any], names: list[str | None]) -> tuple[Any, Any]:
-        """Return other tokens with the merges."""
         return names, tokens[1]
-
-    def learn(self, texts: Iterable[str], settings: Any) -> tuple[Any, Any]:
-        """Return tokens and merges of the kind `settings.bpe`."""
-        print(f"building a vocabulary of {settings.vocab_size} tokens", file=sys.stderr)
-        return self.train(texts, settings.vocab_size, kind=settings.bpe)
-
-    def decides(self, settings: Any) -> list[Any]:
-        """Return size and kind."""
-        return [self.kind, settings.vocab_size, settings.bpe]
 
 
 class TokenizerJson(Subwords):
@@ -330,7 +294,6 @@ class TokenizerJson(Subwords):
             PipelineTokenizer(*tokens).write(partial)
 
     def train(self, texts: Iterable[str], size: int, **settings: Any) -> Any:
-        """Refuse to learn one."""
         raise ValueError(
             f"the vocabulary of this model is not learnt: give `start`, a model to go on from, or "
             f"`vocab`, a folder with a {FILE}"
@@ -339,21 +302,17 @@ class TokenizerJson(Subwords):
     learn = train  # before it is said that it is built
 
     def decides(self, settings: Any) -> list[Any]:
-        """Return the kind."""
         return [self.kind]
 
     def tokens(self, tokenizer: PipelineTokenizer) -> tuple[str, Mapping[str, Any]]:
-        """Return the contents of the two files."""
         return tokenizer.contents, tokenizer.config
 
     def marked(self, tokens: Any, marks: Collection[str], grows: bool = True) -> Any:
-        """Refuse marks."""
         if marks:
             raise ValueError(f"`marks` {', '.join(marks)}: write them into {FILE} (added_tokens)")
         return tokens
 
     def begun(self, tokenizer: PipelineTokenizer, settings: Any) -> PipelineTokenizer:
-        """Return the tokenizer of a model to go on from."""
         self.marked(None, settings.marks)
         return tokenizer
 

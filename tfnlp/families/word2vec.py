@@ -1,6 +1,5 @@
 """word2vec (Mikolov et al. 2013) and fastText (Bojanowski et al. 2017) as a family."""
 
-import os
 from typing import Any
 
 import numpy as np
@@ -8,17 +7,9 @@ import numpy as np
 from tfnlp import models, text
 from tfnlp.checkpoints import Pretrained
 from tfnlp.data import WordBlocks
-from tfnlp.data.corpus.arrays import int32_checksum
 from tfnlp.families.checked import whole_number
 from tfnlp.families.preparation import Preparation
-from tfnlp.families.vocabularies import FREQUENT_WORDS
-from tfnlp.families.word_vectors import (
-    COUNTS,
-    WordVectors,
-    loss_arguments,
-    read_corpora,
-    read_counts,
-)
+from tfnlp.families.word_vectors import CountedText, WordVectors, loss_arguments, with_counts
 from tfnlp.objectives import Word2Vec as Word2VecObjective
 from tfnlp.settings.word_vectors import Word2VecSettings
 
@@ -36,55 +27,46 @@ class Word2Vec(WordVectors):
         return self.title
 
     def prepare(self, settings: Word2VecSettings, before: Any, strategy: Any) -> Preparation:
-        """Return blocks of text."""
         return _Blocks(settings)
 
     def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
-        """Return the word2vec of a run; `finish` makes its vectors."""
-        arguments = run["arguments"]
-        if arguments.get("buckets") is not None:
+        if run["arguments"].get("buckets") is not None:
             for where in ("text.min_n", "text.max_n", "arguments.most_subwords"):
                 whole_number(path, run, where)
-        model, _ = self.build(arguments, {}, dtype)
-        words = FREQUENT_WORDS.read(os.path.join(path, FREQUENT_WORDS.name))
-        return Pretrained(model, None, arguments, words=words)
+        return super().restore(path, run, dtype)
 
     def finish(self, loaded: Pretrained, path: str) -> None:
-        """Make the word vectors from the restored weights."""
-        words, counts = loaded.words, read_counts(path)
-        table = loaded.encoder.get_layer("word_embedding").embeddings.numpy()
+        words, table = loaded.words, loaded.encoder.get_layer("word_embedding").embeddings.numpy()
         if loaded.config.get("buckets") is None:
-            loaded.word_vectors = text.WordVectors(words, table, counts)
-            return
+            return with_counts(loaded, table, path)
         own, rest = table[: len(words)], table[len(words) :]
         sizes = loaded.run["text"]
         subwords = text.Subwords(rest, sizes["min_n"], sizes["max_n"])
-        loaded.word_vectors = text.WordVectors(
-            words, subwords.vectors(words, own), counts, subwords
-        )
+        return with_counts(loaded, subwords.vectors(words, own), path, subwords)
 
 
-class _Blocks(Preparation):
+class _Blocks(CountedText):
     """Blocks of text, and the loss of their words."""
 
-    vocabulary = FREQUENT_WORDS
+    a_loss = "a pair"
 
     def __init__(self, settings: Word2VecSettings) -> None:
-        self.settings = settings
         _check_used(settings)
-        self.tokens, train, valid = read_corpora(settings)
+        super().__init__(settings)
+        counts = self.train.counts
         sizes = dict(
             batch_size=settings.batch_size,
             block=settings.block,
             window=settings.window,
             samples=settings.samples,
             sample=settings.sample,
-            counts=train.counts,
+            counts=counts,
             seed=settings.seed,
         )
-        self.batches, self._valid = WordBlocks(train, **sizes), WordBlocks(valid, **sizes)
-        self.held_out = self._valid.evaluation_batches(settings.evaluate_batches)
-        self._counts, self._subwords = train.counts, _subwords(settings, self.tokens)
+        self.batches = WordBlocks(self.train, **sizes)
+        self.measured = WordBlocks(self.valid, **sizes)
+        self.held_out = self.measured.evaluation_batches(settings.evaluate_batches)
+        self._subwords = _subwords(settings, self.tokens)
         self.arguments = {
             "vocab_size": len(self.tokens),
             "hidden_size": settings.dimension,
@@ -94,49 +76,27 @@ class _Blocks(Preparation):
             "samples": settings.samples,
             "block": settings.block,
         }
-        self.text = {}
         if self._subwords is not None:
             most = int(np.diff(self._subwords[1]).max())
             self.arguments.update(buckets=settings.buckets, most_subwords=most)
             self.text = {"min_n": settings.min_n, "max_n": settings.max_n}
-        self.arguments.update(loss_arguments(settings.loss, "negative", train.counts))
-        self.corpus = {"words": train.num_words, "crc32": int32_checksum(train.ids)}
-        self.files = {COUNTS: train.counts}
+        self.arguments.update(loss_arguments(settings.loss, "negative", counts))
         # About the pairs in a batch: rows of a table then get the sum over their pairs.
         pairs = settings.window + 1 if settings.architecture == "skipgram" else 1  # of a word
         self.loss_scale = float(settings.batch_size * settings.block * pairs)
         kind = settings.architecture
         if settings.loss != "negative":
             kind += f", {settings.loss}"
-        self._described = (
-            f"word2vec ({kind}) of {len(self.tokens):,} words x {settings.dimension}; "
-            f"{train.num_words:,} words of {train.num_sentences:,} sentences, {train.unknown:,} "
-            f"rare ones left out; {self.batches.steps_per_epoch:,} updates an epoch; held out: "
-            f"{valid.num_words:,} words"
-        )
+        self.described = self.counted(f"word2vec ({kind})", f"{self.batches.steps_per_epoch:,}")
 
     def objective(self, model: Any) -> Word2VecObjective:
-        """Return the loss of the words."""
         return Word2VecObjective(model, self.batches.words_per_block)
 
     def fill(self, encoder: Any, trained: Any) -> None:
-        """Set which n-grams the words have, and how often they come."""
         if self._subwords is not None:
             trained.get_layer("word_embedding").set_subwords(*self._subwords)
         if self.settings.loss != "negative":
-            trained.get_layer("loss").set_counts(self._counts)
-
-    def describe(self, encoder: Any, trained: Any, steps: int) -> str:
-        """Return sizes of vocabulary and text."""
-        return self._described
-
-    def measure(self, trainer: Any) -> dict[str, float]:
-        """Return the loss of the whole held-out text."""
-        return trainer.evaluate(self._valid.evaluation_batches())
-
-    def line(self, when: str, results: dict[str, float]) -> str:
-        """Return the loss."""
-        return f"held out, {when}: {results['loss']:.4f} a pair"
+            trained.get_layer("loss").set_counts(self.train.counts)
 
 
 def _check_used(settings: Word2VecSettings) -> None:

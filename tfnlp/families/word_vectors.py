@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp import hub
+from tfnlp import hub, text
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import WordCorpus, read_analogies, read_similarities
+from tfnlp.data.corpus.arrays import int32_checksum
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import (
     Documents,
+    Preparation,
     changed,
     documents,
     sentences,
@@ -24,8 +26,8 @@ from tfnlp.families.preparation import (
     tokenized_once,
     tokens_of,
 )
-from tfnlp.families.sentences import of_word_vectors
-from tfnlp.families.vocabularies import FREQUENT_WORDS
+from tfnlp.families.sentences import Embedding, of_word_vectors
+from tfnlp.families.vocabularies import FREQUENT_WORDS, Vocabulary
 from tfnlp.layers.hierarchical_softmax import huffman_tree
 from tfnlp.settings.word_vectors import (
     CountedTextSettings,
@@ -40,10 +42,20 @@ COUNTS = "counts.txt"  # beside the vocabulary: how often each word is in the tr
 
 
 class WordVectors(Family):
-    """A model whose use are the vectors of words."""
+    """A model whose use are the vectors of words; `finish` makes them.
+
+    Attributes:
+        vocabulary: How its runs keep the words.
+    """
 
     evaluation = VectorEvaluation
     prediction = WordPrediction
+    vocabulary: ClassVar[Vocabulary] = FREQUENT_WORDS
+
+    def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
+        model, pretrainer = self.build(run["arguments"], {}, dtype)
+        words = self.vocabulary.read(os.path.join(path, self.vocabulary.name))
+        return Pretrained(model, pretrainer, run["arguments"], words=words)
 
     def evaluate(self, loaded: Pretrained, settings: VectorEvaluation) -> Measured:
         """Return the accuracy of analogies and the rank correlations with people's judgements."""
@@ -75,14 +87,10 @@ class WordVectors(Family):
         return Measured(results, "\n".join(_lines(results)))
 
     def vectors(self, loaded: Pretrained) -> Callable[[list[str]], Any]:
-        """Return the function of strings to vectors `[B, D]` that the module would be."""
         module = hub.WordVectorsModule(loaded.word_vectors)
         return lambda texts: module(tf.constant(texts))
 
-    def sentences(
-        self, loaded: Pretrained, settings: SentenceSettings
-    ) -> Callable[..., np.ndarray]:
-        """Return the function of strings to the mean of their words' vectors, or another pool."""
+    def sentences(self, loaded: Pretrained, settings: SentenceSettings) -> Embedding:
         return of_word_vectors(loaded, settings)
 
     def predict(
@@ -95,7 +103,6 @@ class WordVectors(Family):
         ]
 
     def lines(self, loaded: Pretrained, settings: WordPrediction) -> Iterator[str]:
-        """Yield what `predict` returns as lines."""
         for query, found in zip(settings.queries(), self.predict(loaded, settings), strict=True):
             yield f"{query}\n"
             for word, cosine in found:
@@ -125,17 +132,39 @@ def _shown(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
-def read_corpora(settings: CountedTextSettings) -> tuple[list[str], WordCorpus, WordCorpus]:
-    """Return the frequent words of a run, and its training and held-out text."""
-    train, valid = documents(settings)
-    train, valid = (_prepared(part, settings) for part in (train, valid))
-    words = tokens_of(settings, FREQUENT_WORDS, train)
-    return words, _corpus(train, words), _corpus(valid, words)
+class CountedText(Preparation):
+    """The frequent words of a text, for models that leave all others out.
 
+    Attributes:
+        a_loss: Of what the loss is one, in words.
+    """
 
-def _prepared(documents: Documents, settings: CountedTextSettings) -> Documents:
-    documents = tokenized(documents, settings.tokenize)
-    return changed(documents, str.lower) if settings.lowercase else documents
+    vocabulary = FREQUENT_WORDS
+    text = {}
+    a_loss: ClassVar[str]
+
+    def __init__(self, settings: CountedTextSettings) -> None:
+        self.settings = settings
+        parts = [tokenized(part, settings.tokenize) for part in documents(settings)]
+        if settings.lowercase:
+            parts = [changed(part, str.lower) for part in parts]
+        self.tokens = tokens_of(settings, FREQUENT_WORDS, parts[0])
+        train, valid = (_corpus(part, self.tokens) for part in parts)
+        self.train, self.valid = train, valid
+        self.corpus = {"words": train.num_words, "crc32": int32_checksum(train.ids)}
+        self.files = {COUNTS: train.counts}
+
+    def counted(self, title: str, epoch: str) -> str:
+        """Return sizes of vocabulary and text in words, and how long an epoch is."""
+        train, valid = self.train, self.valid
+        return (
+            f"{title} of {len(self.tokens):,} words x {self.settings.dimension}; "
+            f"{train.num_words:,} words of {train.num_sentences:,} sentences, {train.unknown:,} "
+            f"rare ones left out; {epoch} updates an epoch; held out: {valid.num_words:,} words"
+        )
+
+    def line(self, when: str, results: dict[str, float]) -> str:
+        return f"held out, {when}: {results['loss']:.4f} {self.a_loss}"
 
 
 def _corpus(documents: Documents, words: list[str]) -> WordCorpus:
@@ -147,15 +176,15 @@ def _corpus(documents: Documents, words: list[str]) -> WordCorpus:
     )
 
 
-def read_counts(folder: str) -> np.ndarray | None:
-    """Return the counts of a run's words, int64 `[V]`, or None if it has no such file."""
-    path = os.path.join(folder, COUNTS)
-    if not os.path.exists(path):
-        return None
-    lines = read_lines(path, "file of counts")
-    if not all(line.isdecimal() and len(line) < 19 for line in lines):
-        raise ValueError(f"file of counts {path} holds something else; expected whole numbers")
-    return np.array(lines, "int64")
+def with_counts(loaded: Pretrained, vectors: np.ndarray, folder: str, *more: Any) -> None:
+    """Make the word vectors of a run, with the counts of its words if its folder has them."""
+    path, counts = os.path.join(folder, COUNTS), None
+    if os.path.exists(path):
+        lines = read_lines(path, "file of counts")
+        if not all(line.isdecimal() and len(line) < 19 for line in lines):
+            raise ValueError(f"file of counts {path} holds something else; expected whole numbers")
+        counts = np.array(lines, "int64")
+    loaded.word_vectors = text.WordVectors(loaded.words, vectors, counts, *more)
 
 
 def loss_arguments(loss: str, default: str, counts: np.ndarray) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfnlp import __version__
-from tfnlp.families.adaptation import SECTION
+from tfnlp.families.fitting import SECTION
 from tfnlp.files import write_lines
 from tfnlp.objectives.measure_names import in_words
 from tfnlp.runs import task_folder

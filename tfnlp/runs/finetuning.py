@@ -16,7 +16,7 @@ import tensorflow as tf
 from tfnlp.cards import shown_name
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
-from tfnlp.families.adaptation import adaptation_asked, check_adaptation
+from tfnlp.families.fitting import adaptation_asked, check_adaptation
 from tfnlp.families.sizes import width
 from tfnlp.files import write_lines
 from tfnlp.locks import locked

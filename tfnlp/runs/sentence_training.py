@@ -23,7 +23,7 @@ from tfnlp.cards import Card, base_of, card_of_run, shown_name
 from tfnlp.checkpoints.sentence_transformers import sentence_layers
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
-from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
+from tfnlp.families.fitting import SECTION, adaptation_asked, check_adaptation
 from tfnlp.families.sentences import (
     prompt_tokens,
     sentence_settings,

@@ -21,9 +21,8 @@ from typing import Any
 
 from tfnlp import models
 from tfnlp.families import FAMILIES
-from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.checked import check_size, config_path, section, stated
-from tfnlp.families.fitting import Tunable
+from tfnlp.families.fitting import Tunable, adaptation_of
 from tfnlp.families.recognition import (
     RUNS,
     best_run,

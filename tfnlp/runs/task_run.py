@@ -13,7 +13,7 @@ from tfnlp.cards import Card, shown_name
 from tfnlp.data import TaskExample
 from tfnlp.data.rows import files_of, held, is_text, rows_of
 from tfnlp.families import FAMILIES
-from tfnlp.families.adaptation import adaptation_of
+from tfnlp.families.fitting import adaptation_of
 from tfnlp.files import write_lines
 from tfnlp.formats import export
 from tfnlp.published import push
