@@ -11,8 +11,8 @@ import pytest
 
 from tests.cli.command import error, tfnlp
 from tests.support import run_python, start_python
-from tfnlp.cli import vocab
 from tfnlp.cli.command import parse
+from tfnlp.cli.commands import COMMANDS
 from tfnlp.cli.options import flag_of
 from tfnlp.settings.tables import TASKS
 from tfnlp.text import SPECIAL_TOKENS, read_vocabulary
@@ -120,15 +120,31 @@ def test_help_names_all_options_and_describes_those_of_seldom_groups_on_request(
     assert len(described["--help"]) <= 45
 
 
-VOCAB = ["vocab", "--input", "text.txt", "--output", "vocab.txt"]
+@pytest.fixture
+def raising(monkeypatch):
+    """A function of an error that a command then raises; returns the exit code."""
+
+    def exit_code(error):
+        def run(options):
+            raise error
+
+        command = dataclasses.replace(COMMANDS["vocab"], run=run)
+        monkeypatch.setitem(COMMANDS, "vocab", command)
+        return tfnlp("vocab", "--input", "text.txt", "--output", "vocab.txt")
+
+    return exit_code
 
 
-def test_an_interrupt_is_one_line(monkeypatch, capsys):
+def test_an_interrupt_is_one_line(raising, capsys):
     for said, line in (((), "interrupted"), (("stopped at step 3",), "stopped at step 3")):
-        stop = KeyboardInterrupt(*said)
-        monkeypatch.setattr(vocab, "run", lambda options, stop=stop: raised(stop))
-        assert tfnlp(*VOCAB) == 130
+        assert raising(KeyboardInterrupt(*said)) == 130
         assert capsys.readouterr().err == f"tfnlp: {line}\n"
+
+
+def test_an_error_that_says_nothing_is_named(raising, capsys):
+    for silent, line in ((MemoryError(), "there is not enough memory"), (OSError(), "OSError")):
+        assert raising(silent) == 1
+        assert error(capsys).startswith(f"tfnlp: error: {line}")
 
 
 @pytest.mark.parametrize("module", ["tfnlp.cli.options", "tfnlp.settings.tables", "absl.app"])
@@ -145,13 +161,6 @@ run()
 """
     done = run_python(program, check=False)
     assert (done.returncode, done.stderr) == (130, "tfnlp: interrupted\n")
-
-
-def test_an_error_that_says_nothing_is_named(monkeypatch, capsys):
-    for silent, line in ((MemoryError(), "there is not enough memory"), (OSError(), "OSError")):
-        monkeypatch.setattr(vocab, "run", lambda options, silent=silent: raised(silent))
-        assert tfnlp(*VOCAB) == 1
-        assert error(capsys).startswith(f"tfnlp: error: {line}")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +181,3 @@ def test_places_out_of_reach_are_one_line(command, tmp_path, monkeypatch, capsys
     assert tfnlp(*command.split()) == 1
     line = error(capsys)
     assert "s3://bucket/run can't be reached: " in line and "your credentials" in line
-
-
-def raised(error):
-    raise error

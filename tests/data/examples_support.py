@@ -10,8 +10,8 @@ import tensorflow as tf
 from tests.cli.command import tfnlp
 from tests.data.batches_test import arrays  # noqa: F401
 from tests.data.batches_test import assert_equal as assert_same  # noqa: F401
-from tfnlp.cli import examples
 from tfnlp.cli.command import parse
+from tfnlp.cli.commands import COMMANDS
 from tfnlp.data import (
     PairShards,
     SentencePairs,
@@ -73,7 +73,7 @@ def make(*arguments):
     """Makes examples in this process; returns the manifest."""
     options = parse(["tfnlp", "examples", *map(str, command(*arguments))])
     with small_pieces():
-        examples.run(options)
+        COMMANDS["examples"].run(options)
     with open(f"{options.output}/manifest.json") as file:
         return json.load(file)
 

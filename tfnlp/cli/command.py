@@ -19,23 +19,8 @@ from absl import app, flags, logging
 from absl.flags import argparse_flags
 
 from tfnlp import __version__
-from tfnlp.cli import (
-    check,
-    embed,
-    evaluate,
-    examples,
-    export,
-    finetune,
-    inspect,
-    interrupted,
-    plan,
-    predict,
-    pretrain,
-    serve,
-    show,
-    verify,
-    vocab,
-)
+from tfnlp.cli import interrupted
+from tfnlp.cli.commands import COMMANDS, without_kind
 from tfnlp.cli.options import HelpFormatter, flag_of, with_flags
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.engine import use_engine
@@ -45,22 +30,6 @@ from tfnlp.settings.training import several_workers
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 _REJOINED = "TFNLP_REJOINED"  # set in a worker that was started again
 _UNSAID = {MemoryError: "there is not enough memory; choose smaller sizes or fewer texts at once"}
-COMMANDS = {
-    "vocab": vocab,
-    "examples": examples,
-    "pretrain": pretrain,
-    "check": check,
-    "finetune": finetune,
-    "embed": embed,
-    "evaluate": evaluate,
-    "export": export,
-    "inspect": inspect,
-    "verify": verify,
-    "predict": predict,
-    "show": show,
-    "serve": serve,
-    "plan": plan,
-}
 
 
 class _Parser(argparse_flags.ArgumentParser):
@@ -100,13 +69,13 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--version", action="version", version=f"tfnlp {__version__}")
     parser.set_defaults(config_classes=())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in COMMANDS.values():
-        module.add_to(commands)
+    for name, command in COMMANDS.items():
+        command.add_to(commands, name)
     for argument in argv[1:]:
         if not argument.isprintable() and argument != argument.encode("utf-8", "ignore").decode():
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
             parser.error(f"the argument {shown} is not UTF-8 text")
-    return parser.parse_args(predict.without_kind(argv[1:]))
+    return parser.parse_args(without_kind(argv[1:]))
 
 
 def main(options: argparse.Namespace) -> int:
@@ -169,7 +138,7 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    if not getattr(COMMANDS[options.command], "READS_MODEL", False):
+    if not COMMANDS[options.command].reads_model:
         yield
         return
 

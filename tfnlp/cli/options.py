@@ -139,14 +139,6 @@ def _help(field: dataclasses.Field) -> str:
     return f"{text} (default: {shown})"
 
 
-def add_bf16(parser: argparse.ArgumentParser) -> None:
-    """Add `--bf16` to a command that uses a model."""
-    parser.add_argument(
-        "--bf16", action="store_const", const="mixed_bfloat16", dest="dtype",
-        help="matrix products in bfloat16",
-    )  # fmt: skip
-
-
 def flag_of(field: dataclasses.Field) -> str:
     """Return the option of a field."""
     return field.metadata["flag"] or f"--{field.name.replace('_', '-')}"

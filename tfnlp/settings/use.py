@@ -200,6 +200,22 @@ class CheckSettings(LabelSetSettings):
 
 
 @dataclasses.dataclass(kw_only=True)
+class InspectSettings(Settings):
+    """Arguments of `tfnlp inspect`."""
+
+    directory: str = option(
+        help="a SavedModel, or a folder with an encoder or model and its preprocessor; also a "
+        ".tar.gz file, an address, hf://org/name or kaggle://owner/model/framework/variation",
+        positional=True, metavar="DIR",
+    )  # fmt: skip
+    json: bool = option(False, "print a list of modules as JSON")
+    audit: bool = option(
+        False, "say instead what a module could do to this machine: read and write files, run "
+        "Python, reach addresses",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
 class VerifySettings(Settings):
     """Arguments of `tfnlp verify` and of `tfnlp.verify`."""
 
