@@ -16,7 +16,6 @@ from tests.cli.toy_tasks import (
 )
 from tests.support import kill_at_checkpoint, start_python
 from tfnlp import finetune, load
-from tfnlp.runs.teaching import Teaching
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
 BERT = backbone("bert", None)
@@ -56,7 +55,6 @@ def test_a_student(name, files, teachers, tmp_path, capsys):
     assert f"its teacher {teacher} has 0." in capsys.readouterr().out
     config = json.loads((run / "config.json").read_text())
     assert config["teacher"]["path"] == str(teacher)
-    assert not (run / "soft_targets.npz").exists()
     assert "distillation_loss" in load(run).history.train[0]
     if name == "answer":
         assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)
@@ -83,9 +81,7 @@ def test_a_student_says_what_its_teacher_says(files, teachers, tmp_path):
 
 
 @pytest.mark.long
-def test_killed_run_ends_as_an_uninterrupted_one_without_asking_the_teacher_again(
-    files, teachers, tmp_path, monkeypatch
-):
+def test_killed_run_ends_as_an_uninterrupted_one(files, teachers, tmp_path):
     (tmp_path / "texts.txt").write_text("".join(f"a cat sat {i}\n" for i in range(9)))
     command = ["finetune", "classify", "--model", BERT, *files["classify"], "--teacher"]
     command += [teachers("classify"), "--unlabelled", tmp_path / "texts.txt", "--epochs", "3"]
@@ -94,12 +90,6 @@ def test_killed_run_ends_as_an_uninterrupted_one_without_asking_the_teacher_agai
     killed = tmp_path / "killed"
     process = start_python("-m", "tfnlp", *map(str, command), "--output", killed)
     kill_at_checkpoint(process, killed)
-    assert (killed / "soft_targets.npz").exists()
-
-    def refuse(*_):
-        raise AssertionError("what the teacher says is in the run's folder")
-
-    monkeypatch.setattr(Teaching, "_computed", refuse)
     moved = shutil.copytree(teachers("classify"), tmp_path / "moved")
     command[command.index(teachers("classify"))] = moved
     assert tfnlp(*command, "--output", killed) == 0
@@ -127,20 +117,3 @@ def test_what_a_student_cannot_learn_from(files, teachers, tmp_path, capsys):
     assert f"{BERT / 'config.json'} is missing" in refused("classify", "--teacher", BERT)
     assert tfnlp(*student("classify", BERT, files, teacher, "--teacher", teacher)) == 1
     assert f"--output {teacher} is the teacher" in error(capsys)
-
-
-def test_soft_targets_that_are_damaged(files, teachers, tmp_path, capsys, monkeypatch):
-    run = tmp_path / "run"
-    command = student("classify", BERT, files, run, "--teacher", teachers("classify"))
-    monkeypatch.setattr("tfnlp.training.Trainer.fit", _interrupted)
-    assert tfnlp(*command) == 130
-    path = run / "soft_targets.npz"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    assert tfnlp(*command) == 1
-    assert f"{path} is damaged" in error(capsys)
-
-
-def _interrupted(*_, **__):
-    raise KeyboardInterrupt

@@ -16,7 +16,7 @@ from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tfnlp.data import TaskExample
 from tfnlp.runs.finetune_examples import fold_numbers
-from tfnlp.runs.hyperparameters import _suggested, search
+from tfnlp.runs.several import _suggested, search
 from tfnlp.settings.tasks import ClassifySettings
 from tfnlp.tasks import Classify, Labels, Tag
 
@@ -123,7 +123,7 @@ class Work:
     def __init__(self, events=()):
         self.events, self.runs = dict(events), []
 
-    def defaults(self):
+    def defaults(self, features=None):
         return {"learning_rate": 3e-4, "batch_size": 32, "epochs": 3.0}
 
     def run(self, folder, features, seed):

@@ -3,34 +3,30 @@
 import collections
 import dataclasses
 import json
-import math
 import os
-import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfnlp.cards import shown_name
+from tfnlp import __version__
+from tfnlp.cards import Card
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
-from tfnlp.families.fitting import adaptation_asked, check_adaptation
+from tfnlp.families.fitting import SECTION
 from tfnlp.families.sizes import width
 from tfnlp.files import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
 from tfnlp.runs.attention_maps import worst_attention
-from tfnlp.runs.backbone import keep_backbone, load_backbone
+from tfnlp.runs.backbone import backbone_config, keep_backbone
 from tfnlp.runs.checking import say_read
-from tfnlp.runs.devices import check_batch, check_batch_memory, devices, shown_weights
+from tfnlp.runs.devices import check_batch_memory, devices, shown_weights
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_examples import (
     check_examples,
     fold_numbers,
-    read_parts,
-    say,
     say_cut,
     say_labels,
     say_unmeasured,
@@ -39,31 +35,26 @@ from tfnlp.runs.finetune_examples import (
 from tfnlp.runs.finetune_recipe import (
     check_pack,
     check_used,
-    kept_numbers,
     loss_settings,
-    make_trainer,
     measured_by,
     metric_of,
-    remedies,
     settings_of,
     task_learnt,
     task_of,
 )
-from tfnlp.runs.finetune_record import begin, ended_before, print_results, run_config, write_results
-from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.page.page import EXAMPLES, RunPage, of_rows
 from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.projector import write_projector
-from tfnlp.runs.sentence_training import SentenceTrainingRuns
-from tfnlp.runs.several import is_single, run_all
+from tfnlp.runs.sentence_training import SentenceRuns
+from tfnlp.runs.several import is_single, run_all, search
 from tfnlp.runs.task_card import card_of_task, facts_of
-from tfnlp.runs.teaching import Teaching, check_teacher, forget
+from tfnlp.runs.teaching import Teaching, check_teacher
+from tfnlp.runs.tuning import Run, TuningRuns
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
 from tfnlp.tasks import Embed, Fill, HeadTask, Task
 from tfnlp.tasks.report import Map
 from tfnlp.text import split_words
 from tfnlp.training import is_compiled
-from tfnlp.training.run import record_files, write_config
 
 
 def finetune_task(
@@ -89,9 +80,9 @@ def finetune_task(
         )
     with devices(config) as strategy, locked(config.output):
         if kind is Embed:
-            work = SentenceTrainingRuns(config, strategy, callbacks)
+            work = SentenceRuns(Embed, config, strategy, callbacks)
         else:
-            work = Finetuning(kind, config, strategy, callbacks)
+            work = HeadRuns(kind, config, strategy, callbacks)
         choices = FEATURES if config.features == "all" else [work.features]
         if single:
             results = work.run(config.output, choices[0], config.seeds[0])
@@ -102,8 +93,8 @@ def finetune_task(
         return run_all(config, work, choices), work.dev
 
 
-class Finetuning:
-    """The data and the model that the runs of one config share."""
+class HeadRuns(TuningRuns):
+    """The runs that put the head of a task on a model."""
 
     def __init__(
         self,
@@ -112,25 +103,21 @@ class Finetuning:
         strategy: Any,
         callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:
-        self.config, self.strategy, self.callbacks = config, strategy, callbacks
         check_teacher(config)
-        if not config.pack:
-            check_batch(config, strategy)
-        self.train, self.dev, self.read_as = read_parts(kind, config)
+        super().__init__(kind, config, strategy, callbacks)
+        self.title = kind.name
         self.every = self.train  # of which folds are held out in turn
         if config.folds:
             self._folds = fold_numbers(kind, self.every, config.folds)
             self._divide(0)
-        output = None if config.restart else config.output
-        self.backbone = load_backbone(config.model, output, config)
+        self.load_backbone()
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = not self.backbone.family.trains
         self.features = config.features or ("sum-all" if frozen else None)
         check_used(config, self.backbone, self.features)
         if config.pack:
             check_pack(config, self.backbone, self.features)
-        self.adaptation = adaptation_asked(config)
-        check_adaptation(self.adaptation, self.backbone, self.features)
+        self.check_adaptation()
         self.task = task_learnt(kind, config, self.backbone, self.features, self.every)
         self.teaching, self.examples = None, self.train
         if config.teacher is not None:
@@ -144,7 +131,6 @@ class Finetuning:
         check_examples(self.task, config, self.train, self.dev, unlabelled)
         self.metric = metric_of(config, self.task, self.every if config.folds else self.dev)
         self._prepared = {}
-        self._said = False  # what is learnt from
         self._cut: dict[str, int] | None = None  # examples that are too long; known once prepared
 
     def _divide(self, fold: int) -> None:
@@ -164,167 +150,55 @@ class Finetuning:
         self._prepared.clear()
         self._cut = None
 
-    def defaults(self) -> dict[str, Any]:
+    @property
+    def monitor(self) -> str:
+        """The measure that picks the checkpoint; a fold may have no targets of the usual one."""
+        return measured_by(self.task, self.dev, self.metric)
+
+    def defaults(self, features: str | None) -> dict[str, Any]:
         """Return the numbers of a training that is started now."""
-        return settings_of(self.config, self.backbone, self.features, len(self.examples))
-
-    def run(self, folder: str, features: str | None, seed: int) -> dict[str, Any]:
-        """Train one run, or finish one that was stopped; return the dict in RUN/results.json.
-
-        `features` is a name of `tfnlp.models.FEATURES`, None to fine-tune the whole model; the seed
-        is that of new weights, dropout and the order of examples.
-        """
-        begin(self.config, folder)
-        settings = self._settings(folder, features)
-        words = self._words()
-        config = run_config(self, settings, features, seed, words is not None)
-        if self.teaching is not None:
-            config["teacher"] = self.teaching.config(folder)
-        if features is not None:
-            optimizer = self.config.optimizer
-            task_folder.check_features(self.backbone, config, words, optimizer)
-        keras.utils.set_random_seed(seed)
-        with self.strategy.scope():
-            model = task_folder.make_task_model(
-                self.backbone, config, words, self.config.dtype_policy(), self.config.pack
-            )
-        write_config(folder, config)
-        results = ended_before(folder, task_folder.KEPT)
-        if results is not None:
-            return results
-        self._say_read()
-        keep_backbone(self.backbone, folder, model.features)
-        if words is not None:
-            write_lines(os.path.join(folder, task_folder.WORDS), words)
-        record_files(folder, task_folder.KEPT)
-        return self._fit(folder, model, features, settings, seed, config, words)
-
-    def _fit(
-        self,
-        folder: str,
-        model: Any,
-        features: str | None,
-        settings: dict[str, Any],
-        seed: int,
-        config: dict[str, Any],
-        words: list[str] | None,
-    ) -> dict[str, Any]:
-        """Train; return the dict in RUN/results.json."""
-        started = time.monotonic()
-        train, dev = self._prepare(model, features, len(words or ()))
-        if self.teaching is not None:
-            train.more = self.teaching.columns(folder, train.encoded)
-        batches = _training_batches(self, model, train, settings, seed)
-        # Each step is traced for two lengths or more, so a set of one length pads less than that.
-        replicas = self.strategy.num_replicas_in_sync
-        dev_batches = model.batches(dev, -(-settings["batch_size"] // replicas) * replicas)
-        steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
-        epoch = batches.steps_per_epoch
-        learnt = task_of(model, settings)
-        trainer = make_trainer(self.config, self.strategy, learnt, settings, steps, folder, seed)
-        print(
-            f"{self.task.name}: {len(self.examples):,} examples to learn from, "
-            f"{len(self.dev):,} to measure on; {steps} steps of {_shown_size(settings, batches)}\n"
-            + shown_weights(model.model)
-            + (f" on {features} features" if features else "")
-            + ("" if self.teaching is None else f"\n{self.teaching.described()}"),
-            flush=True,
-        )
-        advice = remedies(self.config, self.backbone, features, settings, steps)
-        monitor = measured_by(self.task, self.dev, self.metric)
-        page = RunPage(folder, f"{shown_name(folder)}: {self.task.name}", trainer, monitor)
-        given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
-        results = {"steps": steps, "cut": self._cut, **facts_of(self.backbone, *given)}
-        card = card_of_task(self.task, config, results, folder)
-        history = trainer.fit(
-            batches,
-            steps,
-            validation=lambda: self._measured(model, dev, dev_batches, advice),
-            monitor=monitor,
-            callbacks=[page.callback(card), *self.callbacks],
-            evaluate_every=max(1, math.ceil(epoch / self.config.evaluations)),
-            patience=self.config.patience,
-        )
-        trainer.restore(best=True)
-        if (self.config.dtype_policy() or self.adaptation) and features is None:
-            model = self._ordinary(model, config, words)
-        predictions = self._measure(model, dev, results, advice)
-        task, rows = model.task, map(model.task.row, self.dev, predictions)
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-        write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
-        rows = list(map(task.report_row, self.dev, predictions))
-        vectors = model.vectors(self.dev[:EXAMPLES])
-        attention = worst_attention(model, self.dev, rows) if page.writes else None
-        more = (task.baselines(task.golds(self.dev)), self.metric, vectors, attention)
-        sections = of_rows(task, rows, results["metrics"], *more)
-        page.write(card_of_task(task, config, results, folder), **sections)
-        if vectors is not None:
-            drawn = next(chart for chart in sections["charts"] if isinstance(chart, Map))
-            columns = {"text": drawn.texts, "gold": drawn.groups}
-            write_projector(folder, "examples", vectors, columns)
-        write_results(folder, results)  # the run has ended
-        forget(folder)
-        print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
-        print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
-        return results
-
-    def _ordinary(self, trained: Any, config: dict[str, Any], words: list[str] | None) -> Any:
-        """Return a float32 model with merged updates: what the other commands load."""
-        model = task_folder.make_task_model(self.backbone, config, words)
-        model.model.set_weights(trained.model.get_weights())
-        self.adaptation.finish(model.model)
-        return model
-
-    def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
-        """Return the numbers of a training; an earlier start keeps its rate and micro-batches."""
         settings = settings_of(self.config, self.backbone, features, len(self.examples))
-        kept = kept_numbers(self.config, self.strategy, features, folder)
-        return {**settings, **self._loss_settings, **kept}
+        return {**settings, **self._loss_settings}
 
-    def _measured(self, model: Any, dev: Any, dev_batches: Any, advice: str) -> dict[str, float]:
-        predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
-        task, predictions = self.task.tuned(self.dev, predictions)
-        found = task.measures(self.dev, predictions)
-        plateau = task.plateau(self.dev, predictions, found, self.metric)
-        if plateau:
-            say("dev", f"{plateau}; {advice}")
-        # Not those of single labels, which may be many.
-        return {n: x for n, x in found.items() if "/" not in n or n == self.metric}
+    def build(self, run: Run) -> None:
+        """Make the model of a run, and its config."""
+        run.words = self._words()
+        run.config = self._run_config(run)
+        if run.features is not None:
+            optimizer = self.config.optimizer
+            task_folder.check_features(self.backbone, run.config, run.words, optimizer)
+        keras.utils.set_random_seed(run.seed)
+        with self.strategy.scope():
+            run.model = task_folder.make_task_model(
+                self.backbone, run.config, run.words, self.config.dtype_policy(), self.config.pack
+            )
 
-    def _prepare(self, model: Any, features: str | None, words: int) -> Any:
-        """Return training and dev examples as the model reads them; features are computed once."""
-        key = (features, words)
-        if key not in self._prepared:
-            self._prepared.clear()  # tables are large
-            self._prepared[key] = model.prepare([self.examples, self.dev], self.config.cache)
-            if self._cut is None:
-                self._say_cut(*(part.encoded.cut for part in self._prepared[key]))
-        return self._prepared[key]
-
-    def _say_read(self) -> None:
-        """Say what is learnt from, before the first run that trains."""
-        if self._said:
-            return
-        self._said, config = True, self.config
-        train = shown_source(config.train)
-        dev = f"{train}, held out" if config.dev is None else shown_source(config.dev)
-        say_labels(dev, self.task, self.dev)
-        reader = self.backbone.family.reader(self.backbone)
-        say_read(type(self.task), train, self.train, self.dev, reader, self.task.max_length)
-        if config.metric is None:
-            say_unmeasured(dev, self.task, [self.metric])
-
-    def _say_cut(self, train: int, dev: int) -> None:
+    def _run_config(self, run: Run) -> dict[str, Any]:
+        """Return `config.json`: everything that decides which numbers a run ends with."""
         config = self.config
-        self._cut = {"train": train, "dev": dev}
-        source, count = shown_source(config.train), len(self.examples)
-        if config.unlabelled is not None:
-            source += f" and {shown_source(config.unlabelled)}"
-        if config.dev is None:  # both are of one source
-            say_cut(source, self.task, train + dev, count + len(self.dev))
-        else:
-            say_cut(source, self.task, train, count)
-            say_cut(shown_source(config.dev), self.task, dev, len(self.dev))
+        head = {"dropout": run.settings["dropout"]}
+        if run.features is not None:
+            head.update(units=config.units, lstm_layers=config.lstm_layers)
+            if run.words is not None:
+                head["embedding_size"] = config.word_embeddings
+            if hasattr(config, "predicate_size"):
+                head["predicate_size"] = config.predicate_size
+        columns = {"text": config.text_columns, "label": config.label}
+        if self.read_as.label_columns or self.read_as.separator:
+            columns["label_columns"] = self.read_as.label_columns
+            columns["separator"] = self.read_as.separator
+        return {
+            "tfnlp": __version__,
+            "model": "task",
+            "spec": self.task.config(),
+            "backbone": backbone_config(self.backbone),
+            "features": run.features,
+            **({SECTION: self.adaptation.config()} if self.adaptation else {}),
+            "head": head,
+            "columns": columns,
+            **self.training_sections(run),
+            **({"teacher": self.teaching.config(run.folder)} if self.teaching else {}),
+        }
 
     def _words(self) -> list[str] | None:
         """Return the words that the task has embeddings for: they come twice or more."""
@@ -339,49 +213,137 @@ class Finetuning:
         found = sorted((w for w, n in counts.items() if n > 1), key=lambda w: (-counts[w], w))
         return [word for word in found if word.strip() == word and word]
 
-    def _measure(self, model: Any, dev: Any, results: dict[str, Any], advice: str) -> list[dict]:
-        """Add the measures of the best checkpoint to `results`, as `tfnlp evaluate`; predict."""
+    def say_read(self) -> None:
+        """Say what is learnt from, before the first run that trains."""
+        config = self.config
+        train = shown_source(config.train)
+        dev = f"{train}, held out" if config.dev is None else shown_source(config.dev)
+        say_labels(dev, self.task, self.dev)
+        reader = self.backbone.family.reader(self.backbone)
+        say_read(type(self.task), train, self.train, self.dev, reader, self.task.max_length)
+        if config.metric is None:
+            say_unmeasured(dev, self.task, [self.metric])
+
+    def keep(self, run: Run) -> None:
+        """Write what a run needs beside its checkpoints into its folder."""
+        keep_backbone(self.backbone, run.folder, run.model.features)
+        if run.words is not None:
+            write_lines(os.path.join(run.folder, task_folder.WORDS), run.words)
+
+    def batches(self, run: Run) -> Any:
+        """Return the batches to learn from: padded, of about as many tokens, or packed rows."""
+        config, strategy, settings, model = self.config, self.strategy, run.settings, run.model
+        train, dev = self._prepare(run)
+        if self.teaching is not None:
+            train.more = self.teaching.columns(train.encoded)
+        run.objective = task_of(model, settings)
+        # Each step is traced for two lengths or more, so a set of one length pads less than that.
+        replicas = strategy.num_replicas_in_sync
+        tokens, size = settings.get("batch_tokens"), settings["batch_size"]
+        run.dev = dev, model.batches(dev, -(-size // replicas) * replicas)
+        parts = replicas * settings["accumulation"]
+        if model.packed is not None:
+            rows = {"batch_size": parts, "examples_per_batch": size}
+            if tokens is not None:
+                rows = {"batch_size": max(1, tokens // (model.task.max_length * parts)) * parts}
+            return model.packed_batches(train, self.examples, seed=run.seed, **rows)
+        # A TPU's programs have fixed shapes.
+        fixed = config.no_buckets or isinstance(strategy, tf.distribute.TPUStrategy)
+        compiled = is_compiled(strategy, config.jit)
+        sizes, multiple = train.encoded.sizes, model.task.window or 8
+        lengths = bucket_lengths(sizes, multiple=multiple) if compiled else None  # few programs
+        options = {"seed": run.seed, "pad_all": fixed}
+        if tokens is not None:
+            size, options["batch_tokens"] = parts, tokens
+        return model.batches(train, size, self.examples, lengths, **options)
+
+    def _prepare(self, run: Run) -> Any:
+        """Return training and dev examples as the model reads them; features are computed once."""
+        key = (run.features, len(run.words or ()))
+        if key not in self._prepared:
+            self._prepared.clear()  # tables are large
+            self._prepared[key] = run.model.prepare([self.examples, self.dev], self.config.cache)
+            if self._cut is None:
+                self._say_cut(*(part.encoded.cut for part in self._prepared[key]))
+        return self._prepared[key]
+
+    def _say_cut(self, train: int, dev: int) -> None:
+        config = self.config
+        self._cut = {"train": train, "dev": dev}
+        source, count = shown_source(config.train), len(self.examples)
+        if config.unlabelled is not None:
+            source += f" and {shown_source(config.unlabelled)}"
+        if config.dev is None:  # both are of one source
+            say_cut(source, self.task, train + dev, count + len(self.dev))
+        else:
+            say_cut(source, self.task, train, count)
+            say_cut(shown_source(config.dev), self.task, dev, len(self.dev))
+
+    def described(self, run: Run, batches: Any, steps: int) -> str:
+        """Return in words what is learnt from, and by what."""
+        size = str(run.settings["batch_size"])
+        if "pack" in run.settings:
+            size = f"{batches.batch_size} rows of {batches.length} tokens"
+        elif "batch_tokens" in run.settings:
+            size = f"{run.settings['batch_tokens']:,} tokens"
+        return (
+            f"{self.task.name}: {len(self.examples):,} examples to learn from, "
+            f"{len(self.dev):,} to measure on; {steps} steps of {size}\n"
+            + shown_weights(run.model.model)
+            + (f" on {run.features} features" if run.features else "")
+            + ("" if self.teaching is None else f"\n{self.teaching.described()}")
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the results have beside the measures."""
+        data = (self.config.train, self.config.dev, len(self.train), len(self.dev))
+        return {"cut": self._cut, **facts_of(self.backbone, *data)}
+
+    def card(self, run: Run, results: dict[str, Any]) -> Card:
+        """Return the model card of a run."""
+        return card_of_task(self.task, run.config, results, run.folder)
+
+    def measured(self, run: Run) -> tuple[dict[str, float], str]:
+        """Return the dev measures, and in words that nothing has been learnt."""
+        dev, batches = run.dev
+        predictions = run.model.predict(self.dev, prepared=dev, batches=batches)
+        task, predictions = self.task.tuned(self.dev, predictions)
+        found = task.measures(self.dev, predictions)
+        plateau = task.plateau(self.dev, predictions, found, self.metric)
+        # Not those of single labels, which may be many.
+        return {n: x for n, x in found.items() if "/" not in n or n == self.metric}, plateau
+
+    def ordinary(self, run: Run) -> Any:
+        """Return a float32 model with merged updates: what the other commands load."""
+        model = task_folder.make_task_model(self.backbone, run.config, run.words)
+        model.model.set_weights(run.model.model.get_weights())
+        self.adaptation.finish(model.model)
+        return model
+
+    def finish(self, run: Run, results: dict[str, Any], page: RunPage) -> str:
+        """Measure the best checkpoint as `tfnlp evaluate` does; write predictions and the page."""
+        model, (dev, _) = run.model, run.dev
         predictions = model.predict(self.dev, prepared=dev)
         metrics = self.task.measures(self.dev, predictions)
         results.update(metrics=metrics, metric=self.metric)
-        found = self.task.baselines(self.task.golds(self.dev))
-        results["baseline"] = {name: dataclasses.asdict(b) for name, b in found.items()}
+        baselines = self.task.baselines(self.task.golds(self.dev))
+        results["baseline"] = {name: dataclasses.asdict(b) for name, b in baselines.items()}
         model.task, kept = self.task.settled(self.dev, predictions, metrics)
         if kept:
             predictions = model.predict(self.dev, prepared=dev)
             results.update(kept, metrics=model.task.measures(self.dev, predictions))
-        plateau = model.task.plateau(self.dev, predictions, results["metrics"], self.metric)
-        if plateau:
-            results["plateau"] = f"{plateau}; {advice}"
-        return predictions
-
-
-def _training_batches(
-    work: Finetuning, model: Any, train: Any, settings: dict[str, Any], seed: int
-) -> Any:
-    """Return the batches to learn from: padded, of about as many tokens, or packed rows."""
-    config, strategy, examples = work.config, work.strategy, work.examples
-    parts = strategy.num_replicas_in_sync * settings["accumulation"]
-    tokens, size = settings.get("batch_tokens"), settings["batch_size"]
-    if model.packed is not None:
-        rows = {"batch_size": parts, "examples_per_batch": size}
-        if tokens is not None:
-            rows = {"batch_size": max(1, tokens // (model.task.max_length * parts)) * parts}
-        return model.packed_batches(train, examples, seed=seed, **rows)
-    # A TPU's programs have fixed shapes.
-    fixed = config.no_buckets or isinstance(strategy, tf.distribute.TPUStrategy)
-    compiled = is_compiled(strategy, config.jit)
-    sizes, multiple = train.encoded.sizes, model.task.window or 8
-    lengths = bucket_lengths(sizes, multiple=multiple) if compiled else None  # few programs
-    options = {"seed": seed, "pad_all": fixed}
-    if tokens is not None:
-        size, options["batch_tokens"] = parts, tokens
-    return model.batches(train, size, examples, lengths, **options)
-
-
-def _shown_size(settings: dict[str, Any], batches: Any) -> str:
-    if "pack" in settings:
-        return f"{batches.batch_size} rows of {batches.length} tokens"
-    if "batch_tokens" in settings:
-        return f"{settings['batch_tokens']:,} tokens"
-    return str(settings["batch_size"])
+        task, rows = model.task, map(model.task.row, self.dev, predictions)
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        write_lines(os.path.join(run.folder, task_folder.PREDICTIONS), lines)
+        plateau = task.plateau(self.dev, predictions, results["metrics"], self.metric)
+        rows = list(map(task.report_row, self.dev, predictions))
+        vectors = model.vectors(self.dev[:EXAMPLES])
+        attention = worst_attention(model, self.dev, rows) if page.writes else None
+        more = (baselines, self.metric, vectors, attention)
+        sections = of_rows(task, rows, results["metrics"], *more)
+        page.write(card_of_task(task, run.config, results, run.folder), **sections)
+        if vectors is not None:
+            drawn = next(chart for chart in sections["charts"] if isinstance(chart, Map))
+            columns = {"text": drawn.texts, "gold": drawn.groups}
+            write_projector(run.folder, "examples", vectors, columns)
+        return plateau

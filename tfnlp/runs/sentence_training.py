@@ -8,9 +8,7 @@ RUN/page.html            curves, measures, and the dev set's vectors, before and
 """
 
 import dataclasses
-import math
-import sys
-import time
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,11 +17,11 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp import __version__, tasks
-from tfnlp.cards import Card, base_of, card_of_run, shown_name
+from tfnlp.cards import Card, base_of, card_of_run
 from tfnlp.checkpoints.sentence_transformers import sentence_layers
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
-from tfnlp.families.fitting import SECTION, adaptation_asked, check_adaptation
+from tfnlp.families.fitting import SECTION
 from tfnlp.families.sentences import (
     prompt_tokens,
     sentence_settings,
@@ -31,29 +29,14 @@ from tfnlp.families.sentences import (
     vectors_of_texts,
 )
 from tfnlp.families.sizes import width
-from tfnlp.families.vocabularies import MARKS, PIECES
-from tfnlp.runs.backbone import load_backbone
 from tfnlp.runs.checking import say_read
-from tfnlp.runs.devices import check_batch, check_batch_memory, shown_weights
-from tfnlp.runs.finetune_examples import read_parts, say, shown_source
-from tfnlp.runs.finetune_recipe import (
-    kept_numbers,
-    make_trainer,
-    max_length_of,
-    remedies,
-    settings_of,
-)
-from tfnlp.runs.finetune_record import (
-    begin,
-    ended_before,
-    print_results,
-    shown_measures,
-    training_sections,
-    write_results,
-)
+from tfnlp.runs.devices import check_batch_memory, shown_weights
+from tfnlp.runs.finetune_examples import say, shown_source
+from tfnlp.runs.finetune_recipe import max_length_of, settings_of
 from tfnlp.runs.page.charts import plane
 from tfnlp.runs.page.page import EXAMPLES, RunPage, measures, shown
 from tfnlp.runs.projector import write_projector
+from tfnlp.runs.tuning import Run, TuningRuns, shown_measures
 from tfnlp.settings.tasks import EmbedTaskSettings
 from tfnlp.tasks.embed import (
     Embed,
@@ -66,34 +49,26 @@ from tfnlp.tasks.embed import (
 )
 from tfnlp.tasks.report import Chart, Histogram, Map, Scatter
 from tfnlp.training import is_compiled
-from tfnlp.training.run import read_config, record_files, write_config
+from tfnlp.training.run import read_config
 
 _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 
 
-class SentenceTrainingRuns:
-    """The data and the model that the runs of one config share."""
+class SentenceRuns(TuningRuns):
+    """The runs that train vectors of sentences."""
 
-    def __init__(
-        self,
-        config: EmbedTaskSettings,
-        strategy: Any,
-        callbacks: Sequence[keras.callbacks.Callback] = (),
-    ) -> None:
-        self.config, self.strategy, self.features = config, strategy, None
-        self.callbacks = callbacks
-        check_batch(config, strategy)
-        self.train, self.dev, _ = read_parts(Embed, config)
+    title = "sentence vectors"
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        config = self.config
         self.lesson = lesson_of(
             self.train, config.objective, f"`train` {shown_source(config.train)}"
         )
         self._check_dev()
         self._check_ranking()
-        self._said = False  # what is learnt from
-        output = None if config.restart else config.output
-        self.backbone = load_backbone(config.model, output, config)
-        self.adaptation = adaptation_asked(config)
-        check_adaptation(self.adaptation, self.backbone, None)
+        self.load_backbone()
+        self.check_adaptation()
         settings = sentence_settings(self.backbone, config.pooling, normalize=True)
         self.sentences = sentence_runs.SentenceRun(
             **{
@@ -115,7 +90,6 @@ class SentenceTrainingRuns:
         check_batch_memory(config, sizes)
         self.metric = config.metric or main_sentence_metric(self.dev)
         self._scores({text: np.zeros(1) for e in self.dev for text in e.segments})  # may refuse
-        self._before: dict[str, Any] | None = None
 
     def _check_dev(self) -> None:
         config = self.config
@@ -137,116 +111,77 @@ class SentenceTrainingRuns:
                     f"`{name}` is of ranking; the `objective` here is {self.lesson.objective}"
                 )
 
-    def run(self, folder: str, features: None, seed: int) -> dict[str, Any]:
-        """Train one run, or finish one that was stopped; see `Finetuning.run`."""
+    def defaults(self, features: str | None) -> dict[str, Any]:
+        """Return the numbers of a training that is started now."""
+        settings = settings_of(self.config, self.backbone, features, len(self.train))
+        del settings["lm_weight"]
+        if self.config.epochs is None:
+            settings["epochs"] = _EPOCHS.get(self.lesson.objective, 1.0)
+        return settings
+
+    def build(self, run: Run) -> None:
+        """Make the model of a run, and its config."""
         config = self.config
-        begin(config, folder)
-        settings = self._settings(folder)
-        keras.utils.set_random_seed(seed)
+        keras.utils.set_random_seed(run.seed)
         with self.strategy.scope():
             encoder, arguments = sentence_runs.trainable_encoder(
-                self.backbone, settings["dropout"], config.dtype_policy()
+                self.backbone, run.settings["dropout"], config.dtype_policy()
             )
             self.adaptation.apply(encoder)
             layers = sentence_layers(self.sentences, width(self.backbone))
             for layer, before in zip(layers, self.backbone.sentence_layers, strict=True):
                 layer.set_weights(before.get_weights())
             network = sentence_runs.siamese_of(encoder, self.sentences, layers, self.skip)
-            task = tasks.SentenceTraining(
+            run.objective = tasks.SentenceTraining(
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
             )
-        write_config(folder, self._run_config(settings, arguments, seed))
-        results = ended_before(folder, [*PIECES, MARKS])
-        if results is not None:
-            return results
-        if not self._said:
-            self._said = True
-            say_read(Embed, shown_source(config.train), self.train, self.dev)
-        self.backbone.family.keep_vocabulary(self.backbone.tokenizer, folder)
-        record_files(folder, [*PIECES, MARKS])
-        trained = self._pretrained(encoder, arguments, layers)
-        return self._fit(folder, task, trained, settings, seed)
+        run.model = self._pretrained(encoder, arguments, layers)
+        run.config = self._run_config(run, arguments)
 
-    def _fit(
-        self, folder: str, task: Any, trained: Any, settings: dict[str, Any], seed: int
-    ) -> dict[str, Any]:
-        """Train; return the dict in RUN/results.json."""
-        config, started = self.config, time.monotonic()
-        batches = self._batches(settings, seed)
-        epoch = batches.steps_per_epoch
-        steps = max(1, math.ceil(settings["epochs"] * epoch))
-        trainer = make_trainer(config, self.strategy, task, settings, steps, folder, seed)
-        print(
-            f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
-            f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on\n"
-            f"{steps} steps of {settings['batch_size']}, " + shown_weights(task.model),
-            flush=True,
+    def _run_config(self, run: Run, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return `config.json`: everything that decides which numbers a run ends with."""
+        config, lowercase = self.config, self.backbone.lowercase
+        if lowercase is None:
+            lowercase = getattr(self.backbone.tokenizer, "lowercase", None)
+        more = {
+            "objective": self.lesson.objective,
+            "temperature": config.temperature,
+            "one_way": config.one_way,
+            "sizes": config.sizes,
+        }
+        found = {
+            "tfnlp": __version__,
+            "model": self.backbone.family.name,
+            "arguments": arguments,
+            "text": None if lowercase is None else {"lowercase": lowercase},
+            sentence_runs.SECTION: self.sentences.section(),
+            SECTION: self.adaptation.config() if self.adaptation else None,
+            "columns": {"text": config.text_columns, "label": config.label},
+            **self.training_sections(run, **more),
+        }
+        return {name: part for name, part in found.items() if part is not None}
+
+    def _pretrained(self, encoder: Any, arguments: dict[str, Any], layers: Sequence[Any]) -> Any:
+        return dataclasses.replace(
+            self.backbone,
+            encoder=encoder,
+            pretrainer=None,
+            config=arguments,
+            sentences=self.sentences.settings,
+            sentence_layers=layers,
+            sentence_functions={},
         )
-        before = self._scores_before()
-        print(shown_measures("dev before: ", before), flush=True)
-        advice = remedies(config, self.backbone, None, settings, steps)
 
-        def measured() -> dict[str, float]:
-            found = self._scores(self._vectors(trained))
-            plateau = self._plateau(before, found)
-            if plateau:
-                say("dev", f"{plateau}; {advice}")
-            return found
+    def say_read(self) -> None:
+        """Say what is learnt from, before the first run that trains."""
+        say_read(Embed, shown_source(self.config.train), self.train, self.dev)
 
-        page = RunPage(folder, f"{shown_name(folder)}: sentence vectors", trainer, self.metric)
-        history = trainer.fit(
-            batches,
-            steps,
-            validation=measured,
-            monitor=self.metric,
-            callbacks=[page.callback(self._card(folder)), *self.callbacks],
-            evaluate_every=min(steps, max(1, math.ceil(epoch / config.evaluations))),
-            patience=config.patience,
-        )
-        trainer.restore(best=True)
-        if config.dtype_policy() or self.adaptation:  # what other commands load
-            encoder, arguments = sentence_runs.trainable_encoder(self.backbone, 0.0, None)
-            self.adaptation.apply(encoder)
-            encoder.set_weights(trained.encoder.get_weights())
-            self.adaptation.finish(encoder)
-            trained = self._pretrained(encoder, arguments, trained.sentence_layers)
-        results, vectors = self._results(trained, before, steps, advice)
-        old = {name: shown(value) for name, value in before.items()}
-        page.write(
-            self._card(folder),
-            measures=[measures(results["metrics"], old, "before the training", self.metric)],
-            charts=[*space_charts(self.dev, {"before": self._before, "after": vectors})],
-        )
-        some = [(text, e.label) for e in self.dev[:EXAMPLES] for text in e.segments[:2]]
-        columns = {"text": [text for text, _ in some], "label": [label for _, label in some]}
-        if some[0][1] is None:
-            del columns["label"]
-        write_projector(folder, "texts", np.array([vectors[text] for text, _ in some]), columns)
-        write_results(folder, results)  # the run has ended
-        print_results(f"dev, best of {len(history.validation)} checkpoints: ", results)
-        print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
-        return results
+    def keep(self, run: Run) -> None:
+        """Write what a run needs beside its checkpoints into its folder."""
+        self.backbone.family.keep_vocabulary(self.backbone.tokenizer, run.folder)
 
-    def _card(self, folder: str) -> Card:
-        title, (base, licence) = self.backbone.family.title, base_of(self.backbone)
-        card = card_of_run(title, read_config(folder))
-        summary = f"Sentence vectors of {title}, trained by {self.lesson.objective}."
-        return dataclasses.replace(card, summary=summary, base=base, licence=licence)
-
-    def defaults(self) -> dict[str, Any]:
-        """Return the numbers of a training that is started now."""
-        settings = settings_of(self.config, self.backbone, None, len(self.train))
-        if self.config.epochs is None:
-            settings["epochs"] = _EPOCHS.get(self.lesson.objective, 1.0)
-        return settings
-
-    def _settings(self, folder: str) -> dict[str, Any]:
-        kept = kept_numbers(self.config, self.strategy, None, folder)
-        settings = {**self.defaults(), **kept}
-        del settings["lm_weight"]
-        return settings
-
-    def _batches(self, settings: dict[str, Any], seed: int) -> Any:
+    def batches(self, run: Run) -> Any:
+        """Return the batches to learn from."""
         lesson = self.lesson
         columns, text_ids, cut = encode_texts(self.reader, lesson.rows, self.sentences.max_length)
         if cut:
@@ -265,47 +200,45 @@ class SentenceTrainingRuns:
         return TaskBatches(
             columns,
             fixed,
-            batch_size=settings["batch_size"],
+            batch_size=run.settings["batch_size"],
             lengths=lengths,
             pad_all=pad,
-            seed=seed,
+            seed=run.seed,
             mixed=True,
         )
 
-    def _run_config(self, settings: dict, arguments: dict, seed: int) -> dict[str, Any]:
-        """Return `config.json`: everything that decides which numbers a run ends with."""
-        config, lowercase = self.config, self.backbone.lowercase
-        settings = {
-            **settings,
-            "objective": self.lesson.objective,
-            "temperature": config.temperature,
-            "one_way": config.one_way,
-            "sizes": config.sizes,
-        }
-        if lowercase is None:
-            lowercase = getattr(self.backbone.tokenizer, "lowercase", None)
-        found = {
-            "tfnlp": __version__,
-            "model": self.backbone.family.name,
-            "arguments": arguments,
-            "text": None if lowercase is None else {"lowercase": lowercase},
-            sentence_runs.SECTION: self.sentences.section(),
-            SECTION: self.adaptation.config() if self.adaptation else None,
-            "columns": {"text": config.text_columns, "label": config.label},
-            **training_sections(self, settings, seed),
-        }
-        return {name: part for name, part in found.items() if part is not None}
-
-    def _pretrained(self, encoder: Any, arguments: dict[str, Any], layers: Sequence[Any]) -> Any:
-        return dataclasses.replace(
-            self.backbone,
-            encoder=encoder,
-            pretrainer=None,
-            config=arguments,
-            sentences=self.sentences.settings,
-            sentence_layers=layers,
-            sentence_functions={},
+    def described(self, run: Run, batches: Any, steps: int) -> str:
+        """Return in words what is learnt from, and by what."""
+        return (
+            f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
+            f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on\n"
+            f"{steps} steps of {run.settings['batch_size']}, {shown_weights(run.objective.model)}\n"
+            + shown_measures("dev before: ", self._before[1])
         )
+
+    @functools.cached_property
+    def _before(self) -> tuple[Mapping[str, np.ndarray], dict[str, float]]:
+        """The vectors of the dev set before the training, and their measures."""
+        backbone = self.backbone
+        model = self._pretrained(backbone.encoder, backbone.config, backbone.sentence_layers)
+        vectors = self._vectors(model)
+        return vectors, self._scores(vectors)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the results have beside the measures."""
+        return {"before": self._before[1]}
+
+    def card(self, run: Run, results: dict[str, Any]) -> Card:
+        """Return the model card of a run."""
+        title, (base, licence) = self.backbone.family.title, base_of(self.backbone)
+        card = card_of_run(title, read_config(run.folder))
+        summary = f"Sentence vectors of {title}, trained by {self.lesson.objective}."
+        return dataclasses.replace(card, summary=summary, base=base, licence=licence)
+
+    def measured(self, run: Run) -> tuple[dict[str, float], str]:
+        """Return the dev measures, and in words that nothing has been learnt."""
+        found = self._scores(self._vectors(run.model))
+        return found, self._plateau(found)
 
     def _vectors(self, model: Any) -> Mapping[str, np.ndarray]:
         texts = [text for example in self.dev for text in example.segments[:2]]
@@ -317,36 +250,37 @@ class SentenceTrainingRuns:
             raise ValueError(f"`metric` {self.metric} is not among {', '.join(sorted(found))}")
         return found
 
-    def _scores_before(self) -> dict[str, float]:
-        """Return the measures of the model before the training; computed once."""
-        if self._before is None:
-            backbone = self.backbone
-            model = self._pretrained(backbone.encoder, backbone.config, backbone.sentence_layers)
-            self._before = self._vectors(model)
-        return self._scores(self._before)
-
-    def _plateau(self, before: dict[str, float], found: dict[str, float]) -> str:
+    def _plateau(self, found: dict[str, float]) -> str:
         """Return in words that the main measure has not risen; "" if it has, or if it can't."""
-        old, value = before[self.metric], found[self.metric]
+        old, value = self._before[1][self.metric], found[self.metric]
         if value > old or old >= 1:
             return ""
         return f"{self.metric} {value:.4f} is not better than {old:.4f}, that before the training"
 
-    def _results(
-        self, trained: Any, before: dict[str, float], steps: int, advice: str
-    ) -> tuple[dict[str, Any], Mapping[str, np.ndarray]]:
-        """Measure the best checkpoint as `tfnlp evaluate` does; return results and vectors."""
-        vectors = self._vectors(trained)
-        results = {
-            "metrics": self._scores(vectors),
-            "before": before,
-            "metric": self.metric,
-            "steps": steps,
-        }
-        plateau = self._plateau(before, results["metrics"])
-        if plateau:
-            results["plateau"] = f"{plateau}; {advice}"
-        return results, vectors
+    def ordinary(self, run: Run) -> Any:
+        """Return a float32 model with merged updates: what the other commands load."""
+        encoder, arguments = sentence_runs.trainable_encoder(self.backbone, 0.0, None)
+        self.adaptation.apply(encoder)
+        encoder.set_weights(run.model.encoder.get_weights())
+        self.adaptation.finish(encoder)
+        return self._pretrained(encoder, arguments, run.model.sentence_layers)
+
+    def finish(self, run: Run, results: dict[str, Any], page: RunPage) -> str:
+        """Measure the best checkpoint as `tfnlp evaluate` does; write the page."""
+        vectors, before = self._vectors(run.model), self._before
+        results.update(metrics=self._scores(vectors), metric=self.metric)
+        old = {name: shown(value) for name, value in before[1].items()}
+        page.write(
+            self.card(run, results),
+            measures=[measures(results["metrics"], old, "before the training", self.metric)],
+            charts=[*space_charts(self.dev, {"before": before[0], "after": vectors})],
+        )
+        some = [(text, e.label) for e in self.dev[:EXAMPLES] for text in e.segments[:2]]
+        columns = {"text": [text for text, _ in some], "label": [label for _, label in some]}
+        if some[0][1] is None:
+            del columns["label"]
+        write_projector(run.folder, "texts", np.array([vectors[text] for text, _ in some]), columns)
+        return self._plateau(results["metrics"])
 
 
 _PAIRS = 200  # that are drawn

@@ -9,7 +9,6 @@ RUN/checkpoints          the weights that were trained
 RUN/results.json         measures on the dev set
 RUN/dev_predictions.jsonl
 RUN/page.html            curves, measures, predictions
-RUN/soft_targets.npz     what a teacher says of the examples, until the run has ended
 """
 
 import dataclasses
@@ -45,7 +44,6 @@ from tfnlp.training.run import check_run, delete_run, is_run, read_config, resto
 
 WORDS, RESULTS = "words.txt", "results.json"
 PREDICTIONS = "dev_predictions.jsonl"
-SOFT_TARGETS = "soft_targets.npz"
 OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
 _GIVEN = ("text", "text_a", "text_b", "question", "context", "choices", "predicate")
 _LOOKED_AT, _SHORT = 1000, 1500  # rows; characters of a row
@@ -214,7 +212,7 @@ def dev_examples(folder: str, count: int) -> list[dict[str, Any]]:
 
 def delete_task(folder: str) -> None:
     """Delete what a run of a task leaves, what all runs leave last."""
-    own = (WEIGHTS, WORDS, RESULTS, PREDICTIONS, SOFT_TARGETS)
+    own = (WEIGHTS, WORDS, RESULTS, PREDICTIONS)
     for name in (RUNS, *OF_SEVERAL, *own):
         if os.path.exists(os.path.join(folder, name)):
             os.remove(os.path.join(folder, name))

@@ -2,15 +2,13 @@
 
 import dataclasses
 import os
-import zipfile
 from typing import Any
 
 import numpy as np
 
 from tfnlp.families.distilbert import check_without_teacher, weights_checksum
-from tfnlp.files import same_folder, written_whole
+from tfnlp.files import same_folder
 from tfnlp.runs.finetune_examples import crc32, read_data, shown_source
-from tfnlp.runs.task_folder import SOFT_TARGETS
 from tfnlp.runs.task_run import TaskRun
 from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.tasks.sequences import same_windows
@@ -99,20 +97,13 @@ class Teaching:
         count = len(self.unlabelled)
         return said + (f"; {count:,} examples have no label" if count else "")
 
-    def columns(self, folder: str, encoded: Any) -> tuple[Any, Any]:
+    def columns(self, encoded: Any) -> tuple[Any, Any]:
         """Return what the teacher says of `examples`, as columns of the student's batches.
 
-        It is computed once, and kept in the run's folder for a run that is resumed. `encoded` are
-        the examples as the student reads them.
+        It is computed once for all runs. `encoded` are the examples as the student reads them.
         """
-        path = os.path.join(folder, SOFT_TARGETS)
-        if os.path.exists(path):
-            self._soft = _read(path)
-        elif self._soft is None:
+        if self._soft is None:
             self._soft = self._computed(encoded)
-        if not os.path.exists(path):
-            with written_whole(path) as partial:
-                np.savez(partial, **self._soft)
         return self.task.soft_columns(encoded, self._soft, self._labelled)
 
     def _computed(self, encoded: Any) -> dict[str, np.ndarray]:
@@ -129,13 +120,6 @@ class Teaching:
         return model.task.soft_outputs(prepared.encoded, outputs)
 
 
-def forget(folder: str) -> None:
-    """Delete what the teacher said from the folder of a run that has ended."""
-    path = os.path.join(folder, SOFT_TARGETS)
-    if os.path.exists(path):
-        os.remove(path)
-
-
 def _loaded(config: FinetuneSettings, task: str) -> Any:
     if isinstance(config.teacher, TaskRun):
         return config.teacher
@@ -143,13 +127,3 @@ def _loaded(config: FinetuneSettings, task: str) -> Any:
         return TaskRun(config.teacher)
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"`teacher` must be a run of `tfnlp finetune {task}`: {error}") from error
-
-
-def _read(path: str) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            return dict(found)  # a ZIP archive, which has checksums
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}); delete it, and the teacher computes it again"
-        ) from error
