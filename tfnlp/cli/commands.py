@@ -130,7 +130,7 @@ def _evaluate_task(options: argparse.Namespace, given: dict[str, Any]) -> None:
     settings = EvaluateTask.make(data=given.pop("text"), **given)
     loaded = TaskRun(options.model, options.dtype)
     loaded.path = options.given_model
-    metrics, _, _ = loaded.measured(settings)
+    metrics = loaded.measured(settings)
     if options.json:
         print(json.dumps(metrics))
     else:

@@ -29,6 +29,7 @@ from tfnlp.data.corpus.documents import named_files
 from tfnlp.data.rows import held, paths_of
 from tfnlp.data.texts import read_texts, texts_of
 from tfnlp.extras import needed
+from tfnlp.families.distilbert import weights_checksum
 from tfnlp.families.recognition import check_precision, load_pretrained
 from tfnlp.files import written_whole
 from tfnlp.locks import PREFIX as LOCK
@@ -188,14 +189,9 @@ def _facts(config: EmbedSettings, paths: list[str], texts: list[str] | None) -> 
 
 
 def _checksum(loaded: Any) -> int:
-    if loaded.encoder is None:
-        arrays = [] if loaded.word_vectors is None else [loaded.word_vectors.vectors]
-    else:
-        arrays = [variable.numpy() for variable in loaded.encoder.variables]
-    key = 0
-    for array in arrays:
-        key = zlib.crc32(np.ascontiguousarray(array), key)
-    return key
+    if loaded.encoder is not None:
+        return weights_checksum(loaded.encoder)
+    return zlib.crc32(np.ascontiguousarray(loaded.word_vectors.vectors))
 
 
 def _files(model: str) -> list[str]:

@@ -82,23 +82,6 @@ def remedies(
     return f"try {tried} (they were {rate:g}, {settings[size]} and {epochs:g}: {steps} updates)"
 
 
-def task_learnt(
-    kind: type[HeadTask],
-    config: FinetuneSettings,
-    backbone: Any,
-    features: str | None,
-    train: list[Any],
-) -> HeadTask:
-    """Return the task that training examples make."""
-    return kind.learnt_from(
-        train,
-        config,
-        max_length=max_length_of(config, backbone),
-        whole=features is None,
-        both_orders=backbone.family.both_orders,
-    )
-
-
 def max_length_of(config: FinetuneSettings, backbone: Any, default: int | None = None) -> int:
     """Return the longest sequence that a run reads; a default does not forbid a small model."""
     positions = max_positions(backbone)
@@ -286,24 +269,17 @@ def _pairs(asked: Any) -> dict[str, float]:
     """Return weights by class of "LABEL=WEIGHT,..." or of a dict."""
     if isinstance(asked, str):
         parts = [part.rpartition("=") for part in asked.split(",")]
-        pairs = {label.strip(): weight for label, _, weight in parts}
-        if not all(pairs) or len(pairs) < len(parts):
-            raise _wrong(asked)
-    elif isinstance(asked, Mapping):
-        pairs = {class_name(label): weight for label, weight in asked.items()}
+        pairs = [(label.strip(), weight) for label, _, weight in parts]
     else:
-        raise _wrong(asked)
+        pairs = [(class_name(x), w) for x, w in asked.items()] if isinstance(asked, Mapping) else []
     try:
-        found = {label: float(weight) for label, weight in pairs.items()}
+        found = {label: float(weight) for label, weight in pairs}
     except (TypeError, ValueError):
-        raise _wrong(asked) from None
-    if not all(math.isfinite(weight) and weight > 0 for weight in found.values()):
-        raise _wrong(asked)
+        found = {}
+    once = len(found) == len(pairs) and all(found)
+    if not found or not once or not all(0 < weight < math.inf for weight in found.values()):
+        raise ValueError(
+            f"`class_weights` {asked!r:.100} must be {BALANCED}, or LABEL=WEIGHT,... (in Python "
+            "also a dict) with each label once and weights above 0"
+        )
     return found
-
-
-def _wrong(asked: Any) -> ValueError:
-    return ValueError(
-        f"`class_weights` {asked!r:.100} must be {BALANCED}, or LABEL=WEIGHT,... (in Python also a "
-        "dict) with each label once and weights above 0"
-    )

@@ -36,10 +36,10 @@ from tfnlp.runs.finetune_recipe import (
     check_pack,
     check_used,
     loss_settings,
+    max_length_of,
     measured_by,
     metric_of,
     settings_of,
-    task_learnt,
     task_of,
 )
 from tfnlp.runs.page.page import EXAMPLES, RunPage, of_rows
@@ -118,7 +118,13 @@ class HeadRuns(TuningRuns):
         if config.pack:
             check_pack(config, self.backbone, self.features)
         self.check_adaptation()
-        self.task = task_learnt(kind, config, self.backbone, self.features, self.every)
+        self.task = kind.learnt_from(
+            self.every,
+            config,
+            max_length=max_length_of(config, self.backbone),
+            whole=self.features is None,
+            both_orders=self.backbone.family.both_orders,
+        )
         self.teaching, self.examples = None, self.train
         if config.teacher is not None:
             self.teaching = Teaching(config, self.task, self.train)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfnlp import __version__, training
 from tfnlp.cards import card_of_run, shown_name
 from tfnlp.checkpoints import Pretrained
-from tfnlp.families.family import Family, Loader
+from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, readable, with_examples
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.files import local_copy, write_lines, written_whole
@@ -53,7 +53,12 @@ def _train(
     check_batch(config, strategy)
     if not config.restart:
         check_run(config.output)
-    config, before = family.begin(config, _loader(config))
+    given = config
+
+    def load(path: Any, of: Family | None = None, dtype: str | None = None) -> Pretrained:
+        return load_pretrained(_as_begun(given) if path == given.start else path, of, dtype)
+
+    config, before = family.begin(config, load)
     check_rows(family, config, before, workers_of(strategy).count)
     prepared = family.prepare(config, before, strategy)
     steps = _steps(config, prepared.batches)
@@ -79,7 +84,16 @@ def _train(
         print(_line(prepared, "before", prepared.measure(trainer)), flush=True)
     page = RunPage(config.output, f"{shown_name(config.output)}: {family.short_title}", trainer)
     drawn = page.callback(card_of_run(family.title, settings))
-    fit(config, trainer, prepared, [drawn, *callbacks])
+    trainer.fit(
+        prepared.batches,
+        config.steps,
+        validation=prepared.held_out,
+        evaluate_every=config.evaluate_every,
+        checkpoint_every=config.checkpoint_every,
+        patience=config.patience,
+        callbacks=[drawn, *callbacks],
+        profile=config.profile,
+    )
     trainer.restore(best=True)
     results = prepared.measure(trainer)
     line = _line(prepared, f"after {trainer.step} updates", results)
@@ -103,16 +117,6 @@ def _line(prepared: Preparation, when: str, results: dict[str, float]) -> str:
     if set(results) <= {"step"}:
         return f"held out, {when}: nothing to measure is left in this text; hold out more"
     return prepared.line(when, results)
-
-
-def _loader(config: Any) -> Loader:
-    """Return what loads models: the one to go on from as it was when the run has begun."""
-
-    def load(path: Any, family: Family | None = None, dtype: str | None = None) -> Pretrained:
-        begun = _as_begun(config) if path == config.start else path
-        return load_pretrained(begun, family, dtype)
-
-    return load
 
 
 def _as_begun(config: Any) -> Any:
@@ -145,7 +149,7 @@ def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, 
         "heads": prepared.heads,
         "text": None if prepared.text is None else {**config.recorded("text"), **prepared.text},
         "training": {**config.recorded("training"), **prepared.training},
-        "optimizer": optimizer_settings(_optimizer(config)),
+        "optimizer": optimizer_settings(training.optimizer(config.optimizer, config.weight_decay)),
         "corpus": prepared.corpus,
     }
     return {name: part for name, part in found.items() if part is not None}
@@ -187,7 +191,7 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
     warmup = int(config.warmup * config.steps)
     return training.Trainer(
         task,
-        _optimizer(config),
+        training.optimizer(config.optimizer, config.weight_decay),
         training.schedule(config.schedule, config.learning_rate, config.steps, warmup),
         strategy=strategy,
         clip_norm=config.clip_norm or None,
@@ -199,27 +203,4 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
         keep=config.keep,
         remat=getattr(config, "remat", "none"),
         **more,
-    )
-
-
-def _optimizer(config: Any) -> Any:
-    return training.optimizer(config.optimizer, config.weight_decay)
-
-
-def fit(
-    config: Any,
-    trainer: Any,
-    prepared: Preparation,
-    callbacks: Sequence[keras.callbacks.Callback],
-) -> None:
-    """Train."""
-    trainer.fit(
-        prepared.batches,
-        config.steps,
-        validation=prepared.held_out,
-        evaluate_every=config.evaluate_every,
-        checkpoint_every=config.checkpoint_every,
-        patience=config.patience,
-        callbacks=callbacks,
-        profile=config.profile,
     )

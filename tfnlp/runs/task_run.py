@@ -29,7 +29,6 @@ from tfnlp.runs.finetune_examples import (
 )
 from tfnlp.runs.page.page import PAGE, Page, of_rows, plotly
 from tfnlp.runs.task_card import card_of_task
-from tfnlp.runs.task_checkpoint import refitted
 from tfnlp.settings.use import EvaluateTask, PredictTask
 
 _PART = 8192  # examples that are predicted at once
@@ -115,7 +114,7 @@ class TaskRun:
         task = self.task_model.task.suited_to(count)
         if self.config.get("open") and task != self.task_model.task:
             with _dtype_policy(self._dtype):
-                self.task_model = refitted(self.task_model, self.config, task)
+                self.task_model = task_folder.refitted(self.task_model, self.config, task)
 
     def read(self, source: Any, config: Any, name: str, labelled: bool = True) -> list[Any]:
         """Return the examples of what `tfnlp.finetune` takes as `train`, here as `name`.
@@ -158,31 +157,23 @@ class TaskRun:
         """
         config = PredictTask.make(model=self, text=[], **settings)
         examples = self._examples(rows, config)
-        found = self.predicted(examples, config.batch_size, shown_source(rows))
+        found = self.predictions(examples, config.batch_size, shown_source(rows), len(examples))
         found = list(map(self.task_model.task.returned, found))
         return found[0] if is_text(rows) else found
 
     __call__ = predict
 
-    def predicted(self, examples: list[Any], batch_size: int, source: str) -> list[dict[str, Any]]:
-        """Return the predictions for examples of a source; say on stderr how many were cut."""
-        if not examples:
-            return []
-        (prepared,) = self.task_model.prepare([examples])
-        say_cut(source, self.task_model.task, prepared.encoded.cut, len(examples))
-        return self.task_model.predict(examples, batch_size, prepared)
-
     def predictions(
-        self, examples: list[Any], batch_size: int, source: str
+        self, examples: list[Any], batch_size: int, source: str, size: int | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Yield what `predicted` returns, a part of the examples at a time.
+        """Yield predictions for examples of a source, a part of `size` (8,192) at a time.
 
         Sequences are padded to lengths that fit their part, so that numbers may differ in their
-        last digits.
+        last digits. How many were cut is said on stderr.
         """
-        cut = 0
-        for first in range(0, len(examples), _PART):
-            part = examples[first : first + _PART]
+        cut, size = 0, size or _PART
+        for first in range(0, len(examples), size):
+            part = examples[first : first + size]
             (prepared,) = self.task_model.prepare([part])
             cut += prepared.encoded.cut
             yield from self.task_model.predict(part, batch_size, prepared)
@@ -264,19 +255,18 @@ class TaskRun:
         Returns:
             the field's measures of the task, floats by name.
         """
-        config = EvaluateTask.make(data=data, **settings)
-        metrics, _, _ = self.measured(config)
-        return metrics
+        return self.measured(EvaluateTask.make(data=data, **settings))
 
-    def measured(self, config: Any) -> tuple[dict[str, float], list[Any], list[dict]]:
-        """Return measures, examples and predictions; write the page if one is asked for."""
+    def measured(self, config: EvaluateTask) -> dict[str, float]:
+        """Return the measures; write the page if one is asked for."""
         if config.report is not None:
             plotly()
         examples = self.read(config.data, config, "data")
         task = self.task_model.task
         source = shown_source(config.data)
         say_labels(source, task, examples)
-        predictions = self.predicted(examples, config.batch_size, source)
+        predictions = self.predictions(examples, config.batch_size, source, len(examples))
+        predictions = list(predictions)
         metrics = task.measures(examples, predictions)
         say_unmeasured(source, task, metrics)
         plateau = task.plateau(examples, predictions, metrics, task.main_measure)
@@ -284,7 +274,7 @@ class TaskRun:
             say(source, plateau)
         if config.report is not None:
             self._write_page(config, examples, predictions, metrics)
-        return metrics, examples, predictions
+        return metrics
 
     def _card(self) -> Card:
         task = self.task_model.task

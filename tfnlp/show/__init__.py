@@ -10,9 +10,8 @@ Each returns a `Picture`, which a notebook draws: its plotly `figure`, the numbe
 `save(path)`, one file of HTML.
 """
 
-from tfnlp.show.contexts import neighbours
 from tfnlp.show.heads import attention
-from tfnlp.show.mixing import mixture
+from tfnlp.show.layers import mixture, neighbours
 from tfnlp.show.picture import Picture
 from tfnlp.show.probing import probe
 from tfnlp.show.word_map import words

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tfnlp.runs.finetune_examples import read_rows
 from tfnlp.settings.show import ProbeSettings
-from tfnlp.show.contexts import check_contexts, layer_names, word_layers
+from tfnlp.show.layers import check_contexts, layer_names, word_layers
 from tfnlp.show.picture import Picture, finished, loaded_model, name_of, plotly
 from tfnlp.tasks import TASKS
 from tfnlp.tasks.tag import WordTask

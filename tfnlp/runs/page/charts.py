@@ -121,20 +121,13 @@ def _(chart: Confusion) -> Figure:
     ]
     ticks = distinct(names)
     data = {
-        "type": "heatmap",
-        "x": ticks,
-        "y": ticks,
-        "z": shares,
-        "zmin": 0,
-        "zmax": 1,
+        "type": "heatmap", "x": ticks, "y": ticks, "z": shares, "zmin": 0, "zmax": 1,
         "text": [[str(count) if count else "" for count in row] for row in counts],
         "texttemplate": "%{text}",
         "hovertemplate": "gold %{y}<br>predicted %{x}<br>%{text} (%{z:.0%})<extra></extra>",
-        "colorscale": _SCALE,
+        "colorscale": _SCALE, "xgap": 1, "ygap": 1,
         "colorbar": {"title": {"text": "of the gold class", "side": "right"}, "thickness": 10},
-        "xgap": 1,
-        "ygap": 1,
-    }
+    }  # fmt: skip
     axis = {"type": "category", "showgrid": False}
     layout = {
         "xaxis": {**axis, "title": {"text": "predicted"}},
@@ -151,15 +144,10 @@ def _(chart: Bars) -> Figure:
     names, counts, found = chart.names, chart.counts, chart.measures
     ticks = [f"{tick} ({counts[name]})" for tick, name in zip(distinct(names), names, strict=True)]
     data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": [found.get(f"{name}/{label}", 0.0) for label in names],
-            "y": ticks,
-        }
+        {"type": "bar", "orientation": "h", "name": name, "y": ticks,
+         "x": [found.get(f"{name}/{label}", 0.0) for label in names]}
         for name in ("precision", "recall")
-    ]
+    ]  # fmt: skip
     layout = {
         "xaxis": {"range": [0, 1]},
         "yaxis": {"autorange": "reversed", "type": "category"},
@@ -179,10 +167,7 @@ def _(chart: Scatter) -> Figure:
         line = {"color": "rgba(128,128,128,0.6)", "dash": "dash", "width": 1}
         ends = [low, high]
         data.append({"type": "scatter", "mode": "lines", "x": ends, "y": ends, "line": line})
-    axes = {
-        axis: {"title": {"text": name}}
-        for axis, name in (("xaxis", chart.across), ("yaxis", chart.up))
-    }
+    axes = {"xaxis": {"title": {"text": chart.across}}, "yaxis": {"title": {"text": chart.up}}}
     return _figure(chart.title, data, {**axes, "showlegend": False})
 
 
@@ -190,14 +175,9 @@ def _(chart: Scatter) -> Figure:
 def _(chart: Histogram) -> Figure:
     values = [value for group in chart.groups.values() for value in group]
     low, high = chart.range or (min(values), max(values))
+    bins = {"start": low, "end": high, "size": (high - low) / 20 or 1}
     data = [
-        {
-            "type": "histogram",
-            "name": name,
-            "x": group,
-            "xbins": {"start": low, "end": high, "size": (high - low) / 20 or 1},
-            "opacity": 0.7,
-        }
+        {"type": "histogram", "name": name, "x": group, "xbins": bins, "opacity": 0.7}
         for name, group in zip(_plain(list(chart.groups)), chart.groups.values(), strict=True)
     ]
     layout = {
@@ -217,12 +197,9 @@ def _(chart: Lengths) -> Figure:
         data.append({"type": "bar", "name": name, "x": [*range(longest + 1)], "y": heights})
     ticks = [*range(0, longest + 1, 4)]
     texts = [*map(str, ticks[:-1]), f"≥{longest}"]
+    title = {"text": "words of the answer (0: none)"}
     layout = {
-        "xaxis": {
-            "title": {"text": "words of the answer (0: none)"},
-            "tickvals": ticks,
-            "ticktext": texts,
-        },
+        "xaxis": {"title": title, "tickvals": ticks, "ticktext": texts},
         "yaxis": {"title": {"text": "questions"}},
     }
     return _figure("Length of answers", data, layout)
@@ -241,16 +218,11 @@ def _(chart: Map) -> Figure:
     data = []
     for name, some in sorted(groups.items(), key=lambda item: -len(item[1])):
         trace: dict[str, Any] = {
-            "type": "scatter",
-            "mode": "lines+markers" if chart.pairs else "markers",
-            "name": distinct([name])[0],
-            "x": [],
-            "y": [],
-            "text": [],
-            "marker": {"size": 6, "opacity": 0.75},
-            "line": {"width": 0.7},
+            "type": "scatter", "mode": "lines+markers" if chart.pairs else "markers",
+            "name": distinct([name])[0], "x": [], "y": [], "text": [],
+            "marker": {"size": 6, "opacity": 0.75}, "line": {"width": 0.7},
             "hovertemplate": "%{text}<extra></extra>",
-        }
+        }  # fmt: skip
         colours = []
         for number in some:
             ends = points[2 * number : 2 * number + 2] if chart.pairs else [points[number]]
@@ -293,19 +265,12 @@ def _(chart: Attention) -> Figure:
     axis = {
         "tickvals": [*range(len(tokens))],
         "ticktext": _plain([shortened(token, _LONGEST) for token in tokens]),
-        "tickfont": {"size": 9},
-        "showgrid": False,
-        "zeroline": False,
-    }
+        "tickfont": {"size": 9}, "showgrid": False, "zeroline": False,
+    }  # fmt: skip
     slider = {
-        "steps": steps,
-        "active": layers[-1],
-        "currentvalue": {"prefix": "layer "},
-        "y": 1,
-        "yanchor": "bottom",
-        "pad": {"b": 10},
-        "bgcolor": "rgba(128,128,128,0.6)",
-    }
+        "steps": steps, "active": layers[-1], "currentvalue": {"prefix": "layer "}, "y": 1,
+        "yanchor": "bottom", "pad": {"b": 10}, "bgcolor": "rgba(128,128,128,0.6)",
+    }  # fmt: skip
     layout = {
         "xaxis": {**axis, "tickangle": -90},
         "yaxis": {**axis, "autorange": "reversed"},

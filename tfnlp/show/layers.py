@@ -1,4 +1,4 @@
-"""Words in context: the vectors of each layer, and the nearest of a word."""
+"""Layers: their vectors of words in context, the nearest of a word, and mixes of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tfnlp.checkpoints import Pretrained
 from tfnlp.data import TaggedSentence
 from tfnlp.data.labelled.tagged_sentences import split_sentence
 from tfnlp.data.texts import texts_of
-from tfnlp.families.elmo import marked
+from tfnlp.families.elmo import Elmo, marked
 from tfnlp.families.fitting import Tunable
 from tfnlp.hub.modules.frozen_features import EncoderFeatures, sequence_table
-from tfnlp.show.mixing import mixed_layers
-from tfnlp.show.picture import Picture, finished, loaded_model, plotly
+from tfnlp.layers import ScalarMix
+from tfnlp.runs.task_run import TaskRun
+from tfnlp.show.picture import Picture, finished, loaded_model, name_of, plotly
 from tfnlp.show.word_map import nearest
 from tfnlp.tasks import Tag
 from tfnlp.tasks.sequences import encode_examples
@@ -182,3 +184,46 @@ def _by_layer(found: dict[str, list], shown: list[str]) -> Any:
 def _bold(words: list[str], place: int, around: int) -> str:
     parts = [f"<b>{w}</b>" if n == place else w for n, w in enumerate(words)]
     return " ".join(parts[max(0, place - around) : place + around + 1])
+
+
+def mixture(model: Any) -> Picture:
+    """Show `softmax(s)` of each mix of layers (Peters et al. 2018, eq. 1 and figure 2).
+
+    Args:
+        model: A task that was fine-tuned on the layers of a frozen model, an ELMo, or a path.
+
+    Returns:
+        a `Picture` whose `values` are a dict of a mix's name to its shares by layer.
+
+    Raises:
+        ValueError: for a model that mixes no layers.
+    """
+    model = loaded_model(model)
+    whole = model.task_model.model if isinstance(model, TaskRun) else model.encoder
+    mixes = [x for x in getattr(whole, "layers", ()) if isinstance(x, ScalarMix)]
+    if not mixes:
+        raise ValueError(
+            f"{model.path} mixes no layers; give an ELMo, or a task that was fine-tuned with "
+            "`features`"
+        )
+    go, values, lines = plotly(), {}, []
+    figure = go.Figure()
+    for mix in mixes:
+        names = mixed_layers(model.family, mix.num_layers)
+        shares = tf.nn.softmax(mix.scalars).numpy()
+        values[mix.name] = dict(zip(names, map(float, shares), strict=True))
+        lines += [f"{mix.name}, gamma {float(np.asarray(mix.gamma)):.3f}"]
+        lines += [f"  {name:12s}{share:.3f}" for name, share in values[mix.name].items()]
+        figure.add_bar(x=names, y=shares, name=mix.name, texttemplate="%{y:.3f}")
+    figure.update_yaxes(title="share in the mix", rangemode="tozero")
+    finished(
+        figure, f"Layers in the mix of {name_of(model)}", 160 + 90 * len(names) * len(mixes), 400
+    )
+    return Picture(figure=figure, values=values, text="\n".join(lines))
+
+
+def mixed_layers(family: Any, count: int) -> list[str]:
+    """Return names of the layers of a mix; an ELMo's has its word vectors, too."""
+    if isinstance(family, Elmo):
+        return ["letters", *(f"LSTM {n}" for n in range(1, count))]
+    return [f"layer {n}" for n in range(1, count + 1)]
