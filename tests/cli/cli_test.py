@@ -70,28 +70,6 @@ def test_same_command_resumes_and_another_setting_is_refused(made, tmp_path, cap
     assert "training.learning_rate was 0.0005, now 0.1" in line and f"--from {run}" in line
 
 
-@pytest.mark.parametrize(
-    "option, content, said",
-    [
-        ("--input", None, "given.txt"),
-        ("--input", b"caf\xe9 au lait.\n" * 9, "given.txt"),
-        ("--input", b"Only one sentence.\n", "sentence"),
-        ("--vocab", b"the\ncat\n", "given.txt lacks [PAD]"),
-    ],
-)
-def test_bad_files_are_named_in_one_line_and_nothing_is_written(
-    option, content, said, made, tmp_path, capsys
-):
-    path, text = tmp_path / "given.txt", made("bert").train
-    if content is not None:
-        path.write_bytes(content)
-    command = ["pretrain", "bert", "--output", tmp_path / "run", "--input", text, option, path]
-    assert tfnlp(*command) == 1
-    line = error(capsys)
-    assert all(part in line for part in said.split(" lacks "))
-    assert not (tmp_path / "run").exists()
-
-
 def test_help_and_package_import_are_light():
     code = "import sys, tfnlp, tfnlp.cli; print([m for m in sys.modules if m in HEAVY])"
     heavy = "HEAVY = {'tensorflow', 'keras', 'numpy', 'tensorflow_text', 'matplotlib', 'plotly'}; "
@@ -161,23 +139,3 @@ run()
 """
     done = run_python(program, check=False)
     assert (done.returncode, done.stderr) == (130, "tfnlp: interrupted\n")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "predict --model s3://bucket/run x",
-        "finetune classify --model s3://bucket/run --train rows.tsv --output task",
-        "pretrain bert --input text.txt --output s3://bucket/run",
-        "pretrain bert --examples s3://bucket/run --output run",
-        "embed --model s3://bucket/run --input text.txt --output vectors.npy",
-    ],
-)
-def test_places_out_of_reach_are_one_line(command, tmp_path, monkeypatch, capsys):
-    """TensorFlow without its extra file systems has none for `s3://`."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.txt").write_text("a b\n" * 20)
-    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + "a b\tx\nc d\ty\n" * 20)
-    assert tfnlp(*command.split()) == 1
-    line = error(capsys)
-    assert "s3://bucket/run can't be reached: " in line and "your credentials" in line

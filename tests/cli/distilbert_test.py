@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.cli.command import checkpoint, error, tfnlp
-from tests.support import golden
 from tfnlp.models.distilbert import teacher_layers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -55,18 +54,3 @@ def test_a_run_that_goes_on_has_the_same_teacher(made, tmp_path, capsys):
     assert tfnlp(*command) == 0
     assert tfnlp(*toy.command(toy.copied(tmp_path), teacher=other)) == 1
     assert "teacher_crc32 was" in error(capsys)
-
-
-@pytest.mark.parametrize(
-    "more, said",
-    [
-        (["--temperature", "3"], "--temperature is about what is learnt from a --teacher"),
-        (["--teacher", "TEACHER", "--hidden-size", "8"], "--cosine-weight 0"),
-        (["--teacher", "GPT"], "has no masked-LM head"),
-    ],
-)
-def test_refusals(more, said, distil, teacher, tmp_path, capsys):
-    places = {"TEACHER": teacher, "GPT": golden("gpt2_openai_tf")}
-    assert tfnlp(*distil(tmp_path / "run", *[places.get(one, one) for one in more])) == 1
-    assert said in error(capsys)
-    assert not (tmp_path / "run").exists()

@@ -14,7 +14,24 @@ from tfnlp.text import WordVectors
 
 TOY = "--num-layers 1 --batch-size 8 --steps 4 --input train.txt --output out --layout lines"
 
+FAR = "s3://bucket/run"  # TensorFlow without its extra file systems has none for it
+
 REFUSED = {
+    **{
+        command: {"": f"{FAR} can't be reached: "}
+        for command in (
+            f"predict --model {FAR} x",
+            f"finetune classify --model {FAR} --train rows.tsv --output out",
+            f"pretrain bert --input train.txt --output {FAR}",
+            f"pretrain bert --examples {FAR} --output out",
+            f"embed --model {FAR} --input train.txt --output vectors.npy",
+        )
+    },
+    "pretrain bert --input train.txt --output out": {
+        "--input latin1.txt": "latin1.txt",
+        "--input one.txt": "sentence",
+        "--vocab several.txt": "several.txt",
+    },
     # Pretraining.
     f"pretrain bert --seq-length 16 --vocab-size 300 --hidden-size 16 --num-heads 2 {TOY}": {
         "--seq-length 600 --max-positions 512": "--seq-length 600",
@@ -42,6 +59,11 @@ REFUSED = {
     "pretrain nnlm --input train.txt --output out --layout lines --steps 4": {
         "--loss hierarchical --samples 5": "--samples 5 is not for --loss hierarchical",
     },
+    "pretrain distilbert --input train.txt --output out": {
+        "--temperature 3": "--temperature is about what is learnt from a --teacher",
+        "--teacher {bert} --hidden-size 8": "--cosine-weight 0",
+        "--teacher {gpt}": "has no masked-LM head",
+    },
     "pretrain seq2seq --source train.txt --target train.txt --output out --steps 4": {
         "--attention none --input-feeding": "--input-feeding needs --attention",
         "--max-tokens 1": "no pair is shorter than --max-tokens 1",
@@ -63,6 +85,12 @@ REFUSED = {
         "--model damaged": "damaged/config.json is not a JSON file",
         "--model pair/encoder": "pair/encoder is one of the modules in {folder}/pair",
         "--batch-size 4000000000": "--batch-size 4,000,000,000 needs",
+        "--lora 0": "--lora 0",
+        "--lora-alpha 2": "--lora-alpha is for low-rank updates",
+        "--lora 2 --features last": "--lora is for models that are trained themselves",
+        "--train-weights layer_9": "--train-weights",
+        "--pack --features last": "--pack can't be given with --features",
+        "--pack --model {gpt}": "--pack needs a run or a checkpoint of BERT",
     },
     **{
         f"finetune {task} --model {{bert}} --train nope --output out": {"": "no such file: nope"}
@@ -71,6 +99,12 @@ REFUSED = {
     "finetune classify --model {bert} --train rows.tsv --output out": {
         "--dev nope": "no such file: nope",
         "--dev-limit 2": "--dev-limit is for a run with --dev",
+    },
+    "finetune embed --model {bert} --train train.txt --output out": {
+        "": "give --dev",
+        "--dev train.txt": "has single texts",
+        "--dev rated.tsv --sizes 0": "--sizes 0",
+        "--dev rated.tsv --sizes 999": "sizes",
     },
     # Export.
     "export --model {bert} --output out": {
@@ -145,6 +179,10 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "pairs.txt").write_text("king man 8\nman king 1\n")
     (tmp_path / "several.txt").write_text("the\nhe said\n")
     (tmp_path / "rows.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
+    rated = "sentence1\tsentence2\tscore\n" + "the dog\ta cat\t1\na man\tman\t5\n" * 4
+    (tmp_path / "rated.tsv").write_text(rated)
+    (tmp_path / "latin1.txt").write_bytes(b"caf\xe9 au lait.\n" * 9)
+    (tmp_path / "one.txt").write_text("Only one sentence.\n")
     (tmp_path / "bilm").mkdir()
     (tmp_path / "bilm/weights.hdf5").write_bytes(b"")
     configs = {"damaged": '{"model_type": "bert",', "run": '{"tfnlp":'}

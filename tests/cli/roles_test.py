@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-import tfnlp as library
 from tests.cli.command import tfnlp
-from tests.cli.toy_tasks import assert_alike, backbone, roles
+from tests.cli.toy_tasks import backbone, roles
 
 
 @pytest.mark.slow
@@ -21,14 +20,3 @@ def test_the_predicate_is_read(tmp_path):
     options = ["--units", "16", "--epochs", "12", "--dropout", "0", "--features", "words", "--crf"]
     assert tfnlp(*command, *options, "--batch-size", "8", "--learning-rate", "0.01") == 0
     assert json.loads((run / "results.json").read_text())["metrics"]["f1"] > 0.9
-    # As a text with a number, and as words.
-    loaded, row = library.load(run), files["dev"][3]
-    given = (row["words"], row["predicate"]), (" ".join(row["words"]), str(row["predicate"]))
-    one, other = (loaded.predict([example])[0] for example in given)
-    assert len(one["tags"]) == len(row["words"])
-    assert other.pop("words") == row["words"]
-    places = [" ".join(row["words"])[a:b] for a, b, _ in other.pop("spans")]
-    assert " ".join(places) == " ".join(
-        word for word, tag in zip(row["words"], one["tags"], strict=True) if tag != "O"
-    )
-    assert_alike(one, other)

@@ -38,16 +38,13 @@ def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
 def test_vectors_of_texts_that_are_cut_warn(tmp_path):
     loaded = tfnlp.load(backbone("bert", tmp_path))
     length = min(128, loaded.config["max_positions"])
-    texts = ["the " * n for n in range(1, length + 2)]
-    counts = loaded.tokenizer.tokenize(texts).row_lengths().numpy() + 2
-    fits, more = ([t for t, n in zip(texts, counts, strict=True) if (n > length) == long]
-                  for long in (False, True))  # fmt: skip
-    assert length in counts
+    assert loaded.tokenizer.tokenize(["the the"]).row_lengths() == [2]
+    fits, more = "the " * (length - 2), "the " * (length - 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        loaded(fits[-2:])
-    with pytest.warns(UserWarning, match=f"1 of 3 texts are longer than {length} tokens and"):
-        loaded([*fits[-2:], more[0]])
+        loaded([fits])
+    with pytest.warns(UserWarning, match=f"1 of 2 texts are longer than {length} tokens and"):
+        loaded([fits, more])
 
 
 @pytest.mark.slow
@@ -84,7 +81,7 @@ def test_a_run_that_was_killed_before_it_wrote_its_vocabulary_goes_on(run, text,
 
 
 @pytest.mark.slow
-def test_exported_modules_load_and_fine_tune(run, tmp_path):
+def test_exported_modules_load(run, tmp_path):
     written = run.export(tmp_path / "pair", seq_length=16)
     assert set(written) == {"encoder", "preprocessor"}
     loaded = tfnlp.load(tmp_path / "pair")
@@ -96,11 +93,6 @@ def test_exported_modules_load_and_fine_tune(run, tmp_path):
     ):
         with pytest.raises(ValueError, match="is an exported module"):
             call()
-    task = tfnlp.finetune(
-        "classify", loaded, train=ROWS, output=tmp_path / "task", epochs=1, batch_size=8
-    )
-    assert set(tfnlp.load(tmp_path / "task").predict(["a good book"])[0]) >= {"label"}
-    assert task.config["backbone"]["saved"] is True
 
 
 @pytest.mark.slow

@@ -73,6 +73,15 @@ def test_starts_whose_differences_overflow(tmp_path):
         Index(folder)
 
 
+def test_a_file_that_was_changed(tmp_path):
+    folder = write(tmp_path / "index")
+    vectors = bytearray((folder / VECTORS).read_bytes())
+    vectors[-1] ^= 1
+    (folder / VECTORS).write_bytes(vectors)
+    with pytest.raises(ValueError, match="vectors.npy was changed"):
+        Index(folder)
+
+
 def test_a_file_whose_name_has_a_line_end(tmp_path):
     folder = write(tmp_path / "index")
     files = json.loads((folder / INDEX).read_text())["files"]

@@ -53,9 +53,3 @@ def test_labels_are_learnt_and_thresholds_are_kept(tmp_path, capsys):
     assert "the dog" in capsys.readouterr().out
     page = (tmp_path / "page" / "page.html").read_text()
     assert "By label" in page and "f1/cat" not in page
-
-
-@pytest.mark.slow
-def test_data_without_any_label_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="labels"):
-        tfnlp.finetune("labels", BERT, [("a", []), ("b", [])] * 5, output=tmp_path / "run")

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import tfnlp
-from tests.cli.command import error
-from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tests.runs.sentence_training_test import FAST, texts
 from tfnlp.runs import task_folder
@@ -76,24 +74,6 @@ def test_bias_terms(bert, tmp_path, capsys):
     assert changed and all(path.endswith(("/bias", "/beta")) for path in changed)
     assert all(path.startswith("layer_1/") for path in changed)
     assert len(run.task_model.model.trainable_variables) == len(found)  # what is exported
-
-
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        (["--lora", "0"], "--lora"),
-        (["--lora-alpha", "2"], "--lora-alpha"),
-        (["--lora", "2", "--features", "last"], "--lora"),
-        (["--train-weights", "layer_9"], "--train-weights"),
-    ],
-)
-def test_refusals(arguments, said, bert, tmp_path, capsys):
-    train = tmp_path / "train.tsv"
-    train.write_text("".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *ROWS]))
-    code = command("finetune", "classify", "--model", bert.path, "--train", train,
-                   "--output", tmp_path / "run", *arguments)  # fmt: skip
-    assert code != 0 and said in error(capsys)
-    assert not (tmp_path / "run" / "checkpoints").exists()
 
 
 @pytest.mark.slow

@@ -154,24 +154,3 @@ def test_what_rows_teach():
     ):
         with pytest.raises(ValueError, match=said):
             lesson_of(examples, objective, "`train`")
-
-
-@pytest.mark.slow
-def test_what_can_not_be_is_one_line(bert, tmp_path, capsys):
-    file = tmp_path / "texts.txt"
-    file.write_text("the dog ran\na cat sat\n" * 4)
-    model, output = backbone("bert", None), tmp_path / "run"
-    for arguments, said in (
-        (["--train", file], "give --dev"),
-        (["--train", file, "--dev", file], "has single texts"),
-        (["--train", file, "--sizes", "0"], "sizes"),
-    ):
-        assert command("finetune", "embed", "--model", model, "--output", output, *arguments)
-        assert said in error(capsys)
-        assert not output.exists()
-    dev = tmp_path / "dev.jsonl"
-    dev.write_text("".join(json.dumps(dict(sentence1=a, sentence2=b, score=r)) + "\n"
-                           for a, b, r in rated(8)))  # fmt: skip
-    more = ["--model", model, "--output", output, "--train", file, "--dev", dev]
-    assert command("finetune", "embed", *more, "--sizes", "999")
-    assert "sizes" in error(capsys)

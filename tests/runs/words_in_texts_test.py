@@ -105,8 +105,6 @@ def test_a_run_splits_texts_as_its_training(tmp_path, capsys):
         ).results["metrics"]  # fmt: skip
 
     measured = tune()
-    for file in (tmp_path / "run" / "checkpoints").glob("*/variables.safetensors"):
-        assert b'"model/' in file.read_bytes() and b"optimizer" not in file.read_bytes()
     (tmp_path / "run" / "results.json").unlink()
     assert tune() == measured  # the run has ended all the same
     lines = (tmp_path / "run" / "dev_predictions.jsonl").read_text().splitlines()
