@@ -55,8 +55,8 @@ def _train(
         check_run(config.output)
     given = config
 
-    def load(path: Any, of: Family | None = None, dtype: str | None = None) -> Pretrained:
-        return load_pretrained(_as_begun(given) if path == given.start else path, of, dtype)
+    def load(path: Any, family: Family | None = None, dtype: str | None = None) -> Pretrained:
+        return load_pretrained(_as_begun(given) if path == given.start else path, family, dtype)
 
     config, before = family.begin(config, load)
     check_rows(family, config, before, workers_of(strategy).count)
