@@ -20,7 +20,7 @@ from absl.flags import argparse_flags
 
 from tfnlp import __version__
 from tfnlp.cli import interrupted
-from tfnlp.cli.commands import COMMANDS, without_kind
+from tfnlp.cli.commands import COMMANDS
 from tfnlp.cli.options import HelpFormatter, flag_of, with_flags
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.engine import use_engine
@@ -75,7 +75,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if not argument.isprintable() and argument != argument.encode("utf-8", "ignore").decode():
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
             parser.error(f"the argument {shown} is not UTF-8 text")
-    return parser.parse_args(without_kind(argv[1:]))
+    return parser.parse_args(argv[1:])
 
 
 def main(options: argparse.Namespace) -> int:

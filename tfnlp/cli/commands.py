@@ -28,16 +28,6 @@ from tfnlp.settings.use import (
     VerifySettings,
 )
 
-_KINDS = {*FAMILIES, "translation", "task", "search"}
-
-
-def without_kind(words: list[str]) -> list[str]:
-    """Return a command line without the kind of model, which `predict` asked for earlier."""
-    if words[:1] != ["predict"] or words[1:2] == [] or words[1] not in _KINDS:
-        return words
-    renamed = {"--index": "--model", "--model": "--encoder"} if words[1] == "search" else {}
-    return ["predict", *(renamed.get(word, word) for word in words[2:])]
-
 
 def _vocab(options: argparse.Namespace) -> None:
     """Read the corpus, train the vocabulary, write it whole or not at all."""

@@ -24,13 +24,8 @@ def worst_attention(
 ) -> Attention | None:
     """Return what the tokens of the worst mistake look at, in one that is short enough to draw.
 
-    Where no mistake is, it is another example. None: all examples are longer, or the model has no
-    blocks with attention.
-
-    Args:
-        made: Of the task.
-        examples: That were predicted.
-        rows: What `Task.report_row` returns of each.
+    `rows` are what `Task.report_row` returns of the examples. Where no mistake is, it is another
+    example. None: all examples are longer, or the model has no blocks with attention.
     """
     encoder = encoder_of(made)
     if encoder is None:

@@ -25,13 +25,9 @@ _CONFIG = """embeddings {{
 def write_projector(
     folder: str, name: str, vectors: np.ndarray, columns: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Write vectors `[N, D]` of a run into its logs.
+    """Write vectors `[N, D]` of a run into its logs, under a name in the projector's list.
 
-    Args:
-        folder: Of the run.
-        name: What the vectors are of, a word; it stands in the projector's list.
-        vectors: Numbers that are finite.
-        columns: For each name N values, the first one the texts.
+    `columns` have for each name N values, the first one the texts.
     """
     logs = joined(folder, "logs")
     make_folder(joined(logs, "projector"))

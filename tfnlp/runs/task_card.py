@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from tfnlp.cards import Card, base_of, licence_of, shown_name
+from tfnlp.cards import Card, base_of, data_lines, licence_of, shown_name
 from tfnlp.families import FAMILIES
 from tfnlp.tasks import HeadTask
 
@@ -54,34 +54,25 @@ def card_of_task(
         name, licence = shown_name(path or folder), licence_of(folder)
     published = config["backbone"].get("published") or {}
     name = published.get("name", name) or f"{title}, whose name is not recorded"
+    recorded, names = config.get("data") or {}, results.get("data") or {}
+    recorded = {key: recorded[key] for key in ("examples", "crc32") if key in recorded}
+    measured = results.get("metrics") or {}
     labels = ", ".join(task.labels[:_MANY]) + (", ..." if len(task.labels) > _MANY else "")
     return Card(
         f"{title[0].upper()}{title[1:]}, fine-tuned to {task.does}"
         + (f": {labels}." if labels else "."),
         name,
         licence,
-        _data(config.get("data") or {}, results.get("data") or {}),
+        (", ".join([*names.get("train", ()), *data_lines(recorded)]),) if recorded else (),
         {
             **({"features": config["features"]} if config.get("features") else {}),
             "max_length": task.max_length,
             **(config.get("training") or {}),
         },
-        _shown(results.get("metrics") or {}),
-        _measured_on(results.get("data") or {}),
+        {k: v for k, v in measured.items() if isinstance(v, float | int) and "/" not in k},
+        _measured_on(names),
         task.pipeline,
     )
-
-
-def _shown(metrics: dict[str, Any]) -> dict[str, float]:
-    return {k: v for k, v in metrics.items() if isinstance(v, float | int) and "/" not in k}
-
-
-def _data(recorded: dict[str, Any], names: dict[str, Any]) -> tuple[str, ...]:
-    if not recorded:
-        return ()
-    count = f"{recorded['examples']:,} examples" if "examples" in recorded else ""
-    crc = f"CRC-32 {recorded['crc32']:08x}" if isinstance(recorded.get("crc32"), int) else ""
-    return (", ".join(part for part in (*names.get("train", ()), count, crc) if part),)
 
 
 def _measured_on(names: dict[str, Any]) -> str:

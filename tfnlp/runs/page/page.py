@@ -36,15 +36,8 @@ EXAMPLES = 500  # that a page has; their file has all
 class Page:
     """What a page shows, from the top down.
 
-    Attributes:
-        title: Of the page.
-        card: What is known of the model.
-        measures: Tables, the measures first.
-        curves: What `charts.curves` returns.
-        charts: Of the task.
-        examples: What `examples_of` returns; None: there are none.
-        settings: The run's `config.json`.
-        live: Whether the run goes on, so that a browser loads the page again.
+    `examples` is what `examples_of` returns; of a run that goes on (`live`) a browser loads the
+    page again.
     """
 
     title: str
@@ -85,14 +78,7 @@ class Page:
 class RunPage:
     """The page in a run's folder, of what the run stores; nothing where plotly is missing.
 
-    Args:
-        folder: of the run.
-        title: of the page.
-        trainer: whose history is shown.
-        main: the measure that chooses the checkpoint.
-
-    Attributes:
-        writes: whether a page is written.
+    `main` is the measure that chooses the checkpoint; `writes` says whether a page is written.
     """
 
     def __init__(self, folder: str, title: str, trainer: Trainer, main: str = "loss") -> None:
@@ -187,16 +173,9 @@ def of_rows(
     vectors: np.ndarray | None = None,
     attention: Attention | None = None,
 ) -> dict[str, Any]:
-    """Return the sections of a `Page` about labelled examples.
+    """Return the sections of a `Page` about labelled examples: `rows` of `Task.report_row`.
 
-    Args:
-        task: Of the examples.
-        rows: What `Task.report_row` returns of each.
-        metrics: The measures.
-        baselines: What `Task.baselines` returns.
-        main: The measure that stands first.
-        vectors: Those of the first examples, `[M, F]`, for a map.
-        attention: In one example.
+    The measure `main` stands first. `vectors` `[M, F]` of the first examples make a map.
     """
     more = [None if vectors is None else _map(task, rows, vectors), attention]
     beside = {name: f"{shown(b.value)} ({b.guess})" for name, b in baselines.items()}
