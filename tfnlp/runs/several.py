@@ -142,15 +142,19 @@ def search(config: Any, work: Any) -> dict[str, Any]:
         for folder in glob.glob(os.path.join(glob.escape(config.output), "trial-*")):
             task_folder.delete_task(folder)
         config = config.replace(restart=False)
-    space, defaults = _space(config, work)
+    space, first = _space(config, work)
     trials = _kept(config.output, space)
+
+    def keep() -> None:
+        os.makedirs(config.output, exist_ok=True)
+        study = json.dumps({"space": space, "trials": trials}, indent=2)
+        write_lines(os.path.join(config.output, STUDY), [study])
+
     for number in range(config.search):
         if number == len(trials):
-            given = (
-                _suggested(trials, space, config.seeds[0]) if trials else _first(space, defaults)
-            )
+            given = _suggested(trials, space, config.seeds[0]) if trials else first
             trials.append({"trial": f"trial-{number + 1}", "settings": given})
-            _write(config.output, space, trials)
+            keep()
         trial = trials[number]
         if "failed" in trial:
             continue
@@ -164,7 +168,7 @@ def search(config: Any, work: Any) -> dict[str, Any]:
         except FloatingPointError as error:  # too high a learning rate
             trial.update(value=None, failed=str(error))
             print(f"{trial['trial']} failed: {error}")
-        _write(config.output, space, trials)
+        keep()
     return _ended(config, work, [trial for trial in trials if "value" in trial])
 
 
@@ -192,7 +196,7 @@ def _optuna() -> Any:
 
 
 def _space(config: Any, work: Any) -> tuple[dict[str, list], dict[str, Any]]:
-    """Return the numbers that are searched, with their ranges or choices, and the defaults."""
+    """Return the numbers that are searched, with their ranges or choices, and the first ones."""
     defaults = work.defaults(work.features)
     rate, size, epochs = (defaults[n] for n in ("learning_rate", "batch_size", "epochs"))
     parts = work.strategy.num_replicas_in_sync * (config.accumulation or 1)
@@ -210,15 +214,14 @@ def _space(config: Any, work: Any) -> tuple[dict[str, list], dict[str, Any]]:
         raise ValueError(
             "`search` has nothing to search: `learning_rate`, `batch_size` and `epochs` are given"
         )
-    return space, {**defaults, "epochs": float(epochs)}
-
-
-def _first(space: dict[str, list], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Return the defaults, or the choice next to them."""
-    found = {name: defaults[name] for name in space}
-    for name in set(found) - {"learning_rate"}:
-        found[name] = min(space[name], key=lambda value: abs(value - defaults[name]))
-    return found
+    defaults["epochs"] = float(epochs)
+    first = {  # the defaults, or the choice next to them
+        name: defaults[name]
+        if name == "learning_rate"
+        else min(values, key=lambda value: abs(value - defaults[name]))
+        for name, values in space.items()
+    }
+    return space, first
 
 
 def _suggested(trials: list[dict[str, Any]], space: dict[str, list], seed: int) -> dict[str, Any]:
@@ -257,12 +260,6 @@ def _kept(output: str, space: dict[str, list]) -> list[dict[str, Any]]:
             "another `output`, or `restart` to delete it"
         )
     return kept["trials"]
-
-
-def _write(output: str, space: dict[str, list], trials: list[dict[str, Any]]) -> None:
-    os.makedirs(output, exist_ok=True)
-    path = os.path.join(output, STUDY)
-    write_lines(path, [json.dumps({"space": space, "trials": trials}, indent=2)])
 
 
 def _shown(trial: dict[str, Any], trials: list[dict[str, Any]], metric: str) -> str:
