@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfnlp as library
-from tests.cli.command import RUN, checkpoint, error, tfnlp
+from tests.cli.command import RUN, error, tfnlp
 from tests.made import options
 from tests.support import golden, traced
 from tfnlp.checkpoints import load_elmo
@@ -139,19 +139,6 @@ def test_text_that_is_not_tokenized_yet(pretrain, tmp_path, capsys):
     assert {"No", ",", "n't", '"', "rained"} < set(read_words(tmp_path / "run" / "vocab.txt"))
     # The run remembers; nothing of its own text is unknown to it.
     assert evaluate(tmp_path / "run", text, capsys)["unknown_words"] == 0
-
-
-# --- Export
-
-
-@pytest.mark.slow
-def test_the_softmax_of_a_run_goes_along(made, tmp_path):
-    run, bilm = made("elmo").run, tmp_path / "bilm"
-    assert tfnlp("export", "--model", run, "--output", bilm, "--format", "bilm") == 0
-    assert sorted(os.listdir(bilm)) == ["README.md", "options.json", "weights.hdf5"]
-    with h5py.File(bilm / "weights.hdf5") as file:
-        kernel = checkpoint(run, "best")["model/softmax/kernel"]
-        np.testing.assert_array_equal(file["softmax/W"], kernel)
 
 
 # --- Predictions

@@ -222,12 +222,3 @@ def test_analogies_and_similarity(file, capsys):
     # Cosines: 0 for king and queen, 0.70, and 0.07: of the ranks 3 2 1 and 1 3 2.
     rated = found["similarity"][str(folder / "pairs.txt")]
     assert rated == pytest.approx({"spearman": -0.5, "seen": 3, "asked": 4})
-
-
-@pytest.mark.slow
-def test_options_of_a_module(file, tmp_path):
-    more = ["--combiner", "mean", "--oov-buckets", "2", "--lowercase", "--strip-punctuation"]
-    assert tfnlp("export", "--model", file, "--output", tmp_path / "mean", *more) == 0
-    module = tf.saved_model.load(str(tmp_path / "mean"))
-    np.testing.assert_allclose(module(tf.constant(["KING, pear!"]))[0], [0.5, 0.5, 0, 0])
-    assert module.variables[0].shape == (7, 4)

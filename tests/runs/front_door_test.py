@@ -177,13 +177,6 @@ def test_errors_name_the_argument(call, name):
         call()
 
 
-def test_settings_are_told():
-    found = tfnlp.settings("bert")
-    assert found["learning_rate"] == "peak learning rate (default 0.0005)"
-    assert found["output"].endswith("(required)") and "text" in found
-    assert tfnlp.settings("answer")["max_length"].endswith("(default 384)")
-
-
 @pytest.mark.slow
 def test_keras_loads_models_of_our_layers(tmp_path):
     from tfnlp.layers import TokenEmbedding

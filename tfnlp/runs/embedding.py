@@ -79,8 +79,7 @@ def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, An
             count, size = run_pipeline(config, load, part_path, texts(), folder, _PART)
         if not count:
             raise ValueError(f"there are no texts in {', '.join(paths) or '`input`'}")
-        index = {"approximate": config.approximate, "settings": _of_index(config)}
-        write_output(kind, files, _parts(folder), (count, size), texts(), index)
+        _write_output(config, files, _parts(folder), (count, size), texts())
     shutil.rmtree(folder)
     return {"texts": count, "size": size, "files": files}
 
@@ -183,8 +182,11 @@ def _facts(config: EmbedSettings, paths: list[str], texts: list[str] | None) -> 
     if texts is not None:
         facts["texts"] = zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"))
     if isinstance(config.model, str):
-        held = _files(config.model) if os.path.exists(config.model) else [config.model]
-        return {**facts, "files": [_fact(path) for path in [*paths, *held]]}
+        walk = os.walk(config.model)
+        of_model = sorted(os.path.join(at, name) for at, _, names in walk for name in names)
+        # Of a file or a published name there is nothing to walk.
+        every = [*paths, *(of_model or [config.model])]
+        return {**facts, "files": [_fact(path) for path in every]}
     return {**facts, "files": [_fact(path) for path in paths], "weights": _checksum(config.model)}
 
 
@@ -192,12 +194,6 @@ def _checksum(loaded: Any) -> int:
     if loaded.encoder is not None:
         return weights_checksum(loaded.encoder)
     return zlib.crc32(np.ascontiguousarray(loaded.word_vectors.vectors))
-
-
-def _files(model: str) -> list[str]:
-    if os.path.isfile(model):
-        return [model]
-    return sorted(os.path.join(at, name) for at, _, names in os.walk(model) for name in names)
 
 
 def _fact(path: str) -> list[Any]:
@@ -260,24 +256,19 @@ def check_free(path: str, overwrite: bool) -> None:
         raise FileExistsError(f"{path} is a folder but no index; choose another `output`")
 
 
-def write_output(
-    kind: str,
+def _write_output(
+    config: EmbedSettings,
     files: list[str],
     parts: list[str],
     shape: tuple[int, int],
     texts: Iterator[str],
-    index: dict[str, Any],
 ) -> None:
-    """Write the output, whole or not at all; but for an index with one part in memory.
-
-    `parts` are paths of arrays; `index` has, for an index, `approximate` and `settings`, what its
-    file says of the model.
-    """
-    arrays = (np.load(path) for path in parts)
+    """Write the output, whole or not at all; but for an index with one part in memory."""
+    kind, arrays = kind_of(config.output), (np.load(path) for path in parts)
     if kind == "":
         with written_whole(files[0]) as partial:
             os.mkdir(partial)
-            write_index(partial, arrays, texts, index["settings"], index["approximate"])
+            write_index(partial, arrays, texts, _of_index(config), config.approximate)
             if os.path.exists(files[0]):
                 shutil.rmtree(files[0])
     elif kind == ".npy":
