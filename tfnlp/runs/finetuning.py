@@ -162,12 +162,10 @@ class HeadRuns(TuningRuns):
         return measured_by(self.task, self.dev, self.metric)
 
     def defaults(self, features: str | None) -> dict[str, Any]:
-        """Return the numbers of a training that is started now."""
         settings = settings_of(self.config, self.backbone, features, len(self.examples))
         return {**settings, **self._loss_settings}
 
     def build(self, run: Run) -> None:
-        """Make the model of a run, and its config."""
         run.words = self._words()
         run.config = self._run_config(run)
         if run.features is not None:
@@ -220,7 +218,6 @@ class HeadRuns(TuningRuns):
         return [word for word in found if word.strip() == word and word]
 
     def say_read(self) -> None:
-        """Say what is learnt from, before the first run that trains."""
         config = self.config
         train = shown_source(config.train)
         dev = f"{train}, held out" if config.dev is None else shown_source(config.dev)
@@ -231,7 +228,6 @@ class HeadRuns(TuningRuns):
             say_unmeasured(dev, self.task, [self.metric])
 
     def keep(self, run: Run) -> None:
-        """Write what a run needs beside its checkpoints into its folder."""
         keep_backbone(self.backbone, run.folder, run.model.features)
         if run.words is not None:
             write_lines(os.path.join(run.folder, task_folder.WORDS), run.words)
@@ -286,7 +282,6 @@ class HeadRuns(TuningRuns):
             say_cut(shown_source(config.dev), self.task, dev, len(self.dev))
 
     def described(self, run: Run, batches: Any, steps: int) -> str:
-        """Return in words what is learnt from, and by what."""
         size = str(run.settings["batch_size"])
         if "pack" in run.settings:
             size = f"{batches.batch_size} rows of {batches.length} tokens"
@@ -301,16 +296,13 @@ class HeadRuns(TuningRuns):
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return what the results have beside the measures."""
         data = (self.config.train, self.config.dev, len(self.train), len(self.dev))
         return {"cut": self._cut, **facts_of(self.backbone, *data)}
 
     def card(self, run: Run, results: dict[str, Any]) -> Card:
-        """Return the model card of a run."""
         return card_of_task(self.task, run.config, results, run.folder)
 
     def measured(self, run: Run) -> tuple[dict[str, float], str]:
-        """Return the dev measures, and in words that nothing has been learnt."""
         dev, batches = run.dev
         predictions = run.model.predict(self.dev, prepared=dev, batches=batches)
         task, predictions = self.task.tuned(self.dev, predictions)
@@ -320,7 +312,6 @@ class HeadRuns(TuningRuns):
         return {n: x for n, x in found.items() if "/" not in n or n == self.metric}, plateau
 
     def ordinary(self, run: Run) -> Any:
-        """Return a float32 model with merged updates: what the other commands load."""
         model = task_folder.make_task_model(self.backbone, run.config, run.words)
         model.model.set_weights(run.model.model.get_weights())
         self.adaptation.finish(model.model)

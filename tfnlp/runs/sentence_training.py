@@ -112,7 +112,6 @@ class SentenceRuns(TuningRuns):
                 )
 
     def defaults(self, features: str | None) -> dict[str, Any]:
-        """Return the numbers of a training that is started now."""
         settings = settings_of(self.config, self.backbone, features, len(self.train))
         del settings["lm_weight"]
         if self.config.epochs is None:
@@ -120,7 +119,6 @@ class SentenceRuns(TuningRuns):
         return settings
 
     def build(self, run: Run) -> None:
-        """Make the model of a run, and its config."""
         config = self.config
         keras.utils.set_random_seed(run.seed)
         with self.strategy.scope():
@@ -173,15 +171,12 @@ class SentenceRuns(TuningRuns):
         )
 
     def say_read(self) -> None:
-        """Say what is learnt from, before the first run that trains."""
         say_read(Embed, shown_source(self.config.train), self.train, self.dev)
 
     def keep(self, run: Run) -> None:
-        """Write what a run needs beside its checkpoints into its folder."""
         self.backbone.family.keep_vocabulary(self.backbone.tokenizer, run.folder)
 
     def batches(self, run: Run) -> Any:
-        """Return the batches to learn from."""
         lesson = self.lesson
         columns, text_ids, cut = encode_texts(self.reader, lesson.rows, self.sentences.max_length)
         if cut:
@@ -208,7 +203,6 @@ class SentenceRuns(TuningRuns):
         )
 
     def described(self, run: Run, batches: Any, steps: int) -> str:
-        """Return in words what is learnt from, and by what."""
         return (
             f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
             f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on\n"
@@ -225,18 +219,15 @@ class SentenceRuns(TuningRuns):
         return vectors, self._scores(vectors)
 
     def facts(self) -> dict[str, Any]:
-        """Return what the results have beside the measures."""
         return {"before": self._before[1]}
 
     def card(self, run: Run, results: dict[str, Any]) -> Card:
-        """Return the model card of a run."""
         title, (base, licence) = self.backbone.family.title, base_of(self.backbone)
         card = card_of_run(title, read_config(run.folder))
         summary = f"Sentence vectors of {title}, trained by {self.lesson.objective}."
         return dataclasses.replace(card, summary=summary, base=base, licence=licence)
 
     def measured(self, run: Run) -> tuple[dict[str, float], str]:
-        """Return the dev measures, and in words that nothing has been learnt."""
         found = self._scores(self._vectors(run.model))
         return found, self._plateau(found)
 
@@ -258,7 +249,6 @@ class SentenceRuns(TuningRuns):
         return f"{self.metric} {value:.4f} is not better than {old:.4f}, that before the training"
 
     def ordinary(self, run: Run) -> Any:
-        """Return a float32 model with merged updates: what the other commands load."""
         encoder, arguments = sentence_runs.trainable_encoder(self.backbone, 0.0, None)
         self.adaptation.apply(encoder)
         encoder.set_weights(run.model.encoder.get_weights())
