@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import re
 import subprocess
 import sys
@@ -56,18 +55,6 @@ def test_predict_fills_masks_and_judges_pairs(made, capsys):
     assert found[1] == pytest.approx(found[0], abs=0.01)
     assert tfnlp("predict", "--model", run, "She went in.", "--pair", "It was dark.") == 0
     assert 0 < float(capsys.readouterr().out.split()[0]) < 1
-
-
-@pytest.mark.slow
-def test_same_command_resumes_and_another_setting_is_refused(made, tmp_path, capsys):
-    toy, run = made("bert"), made("bert").copied(tmp_path)
-    before = sorted(os.listdir(run / "checkpoints"))
-    assert tfnlp(*toy.command(run)) == 0  # nothing left to do
-    assert sorted(os.listdir(run / "checkpoints")) == before
-    capsys.readouterr()
-    assert tfnlp(*toy.command(run, learning_rate=0.1)) == 1
-    line = error(capsys)
-    assert "training.learning_rate was 0.0005, now 0.1" in line and f"--from {run}" in line
 
 
 def test_help_and_package_import_are_light():

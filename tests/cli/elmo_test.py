@@ -76,7 +76,8 @@ def test_a_run_and_its_evaluation(made, tmp_path, capsys):
 def test_changed_settings_are_refused_and_restart_starts_anew(made, tmp_path, capsys):
     toy, kept = made("elmo"), made("elmo").copied(tmp_path)
     assert tfnlp(*toy.command(kept, reset="never")) == 1
-    assert "training.reset was sentence, now never" in error(capsys)
+    line = error(capsys)
+    assert "training.reset was sentence, now never" in line and f"--from {kept}" in line
     # Another text: the vocabulary is the run's, the corpus is not.
     assert tfnlp(*toy.command(kept), "--input", toy.valid) == 1
     assert "corpus.crc32" in error(capsys)
