@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import glob
 import itertools
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.data import RowForm, TaskData
+from tfnlp.data.rows import paths_of
 from tfnlp.tasks import HeadTask, Task
 from tfnlp.text.words import MARKS, with_whole
 
@@ -193,19 +193,11 @@ def crc32(examples: list) -> int:
 
 def shown_source(source: Any) -> str:
     """Return the name of what examples were read from: its files, or "rows" of Python objects."""
-    paths = [source] if isinstance(source, str | os.PathLike) else source
-    if not isinstance(paths, list | tuple) or not paths or not all(map(_is_source, paths)):
+    paths = paths_of(source, "examples")
+    if paths is None:
         return "rows"
     shown = " ".join(map(os.fspath, paths[:3]))
     return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown
-
-
-def _is_source(path: Any) -> bool:
-    """Return whether this is a path, not a text."""
-    if not isinstance(path, str):
-        return isinstance(path, os.PathLike)
-    local = os.path.expanduser(path)
-    return path.startswith("tfds:") or os.path.exists(local) or bool(glob.glob(local))
 
 
 def fold_numbers(task: type[HeadTask], examples: Sequence[Any], count: int) -> np.ndarray:

@@ -157,7 +157,8 @@ class TaskRun:
         """
         config = PredictTask.make(model=self, text=[], **settings)
         examples = self._examples(rows, config)
-        found = self.predictions(examples, config.batch_size, shown_source(rows), len(examples))
+        source = shown_source(rows) if files_of(rows) else "rows"
+        found = self.predictions(examples, config.batch_size, source, len(examples))
         found = list(map(self.task_model.task.returned, found))
         return found[0] if is_text(rows) else found
 
