@@ -21,7 +21,7 @@ REFUSED = {
         command: {"": f"{FAR} can't be reached: "}
         for command in (
             f"predict --model {FAR} x",
-            f"finetune classify --model {FAR} --train rows.tsv --output out",
+            f"finetune classify --model {FAR} --train rows.tsv --dev rows.tsv --output out",
             f"pretrain bert --input train.txt --output {FAR}",
             f"pretrain bert --examples {FAR} --output out",
             f"embed --model {FAR} --input train.txt --output vectors.npy",
