@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import shlex
-import types
 
 import pytest
 
@@ -40,9 +39,9 @@ def fake_engines(monkeypatch):
         text = f"jax {preset.rows} {preset.accumulation} {topology.devices} {preset.remat}"
         return LoweredStep(text, GIB // 12)
 
-    def planned_step(preset):
+    def lower_tensorflow(preset):
         text = f"tensorflow {preset.rows} {preset.accumulation} 1 {preset.remat}"
-        return types.SimpleNamespace(text=text, model=None, parameters=GIB // 12)
+        return LoweredStep(text, GIB // 12)
 
     def compile_for(chip, text, *, cache, time_limit, keep, topology=None):
         engine, rows, parts, devices, remat = text.split()
@@ -64,8 +63,7 @@ def fake_engines(monkeypatch):
         )
 
     monkeypatch.setattr(planning, "compile_for", compile_for)
-    monkeypatch.setattr(planning, "planned_step", planned_step)
-    monkeypatch.setattr(planning, "lower", lambda step: step.text)
+    monkeypatch.setattr(planning, "lower_tensorflow", lower_tensorflow)
     monkeypatch.setattr(planning, "lower_jax", lower_jax)
     return given
 
@@ -107,13 +105,12 @@ def test_errors_are_one_line(arguments, message, capsys):
     assert message in error
 
 
-def test_refusal(capsys, monkeypatch):
-    message = 'INTERNAL: cannot: metadata={op_name="bert_pretrainer/layer_0/attention/MatMul"}'
-    monkeypatch.setattr(planning, "lower", lambda step: "")
-    monkeypatch.setattr(planning, "compile_for", lambda *a, **k: Compiled(0, refusal=message))
+def test_refusal(fake_engines, capsys, monkeypatch):
+    refused = Compiled(0, refusal="INTERNAL: no rule for\n%x = f32[] y()")
+    monkeypatch.setattr(planning, "compile_for", lambda *a, **k: refused)
     assert tfnlp("--batch", 8) == 1
     error = capsys.readouterr().err.strip().split("\n")[-1]
-    assert error.startswith("tfnlp: error: layer_0/attention (")
+    assert error.startswith("tfnlp: error: ") and "no rule for %x = f32[] y()" in error
 
 
 def plan(**arguments):

@@ -1,9 +1,10 @@
-"""Toy steps through the TPU's compiler, against figures computed from shapes."""
+"""Toy steps of both engines through the TPU's compiler, against figures computed from shapes."""
 
 import dataclasses
 import gzip
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 
@@ -11,31 +12,50 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.plan.toys import needs_compiler, toy
 from tfnlp.plan import compiler
-from tfnlp.plan.chips import CHIPS, GIB
+from tfnlp.plan.chips import CHIPS, GIB, parse_topology
 from tfnlp.plan.compiler import compile_for
-from tfnlp.plan.lowering import lower, lower_function, planned_step
+from tfnlp.plan.lowering import lower_jax, lower_tensorflow
+from tfnlp.plan.presets import Preset
 
 pytestmark = pytest.mark.timeout(1200)
+needs_compiler = pytest.mark.skipif(
+    not all(importlib.util.find_spec(p) for p in ("jax", "libtpu")),
+    reason="needs the TPU's compiler: pip install -e '.[tpu-plan]'",
+)
 V5E = CHIPS["v5e"]
-HIDDEN, LENGTH = 128, 16
+ONE, EIGHT = parse_topology("v5e:1x1"), parse_topology("v5e:2x4")
+ROWS, LENGTH, HIDDEN = 8, 16, 128
+TRANSFORMER = dict(
+    vocab_size=256, num_layers=1, hidden_size=HIDDEN, num_heads=2, intermediate_size=256
+)
+ELMO = dict(num_layers=1, units=128, projection_size=128, num_highway=1, filters=((1, 64), (2, 64)))
+
+
+def toy(name, **more):
+    """The preset of a model with the sizes of a toy."""
+    elmo = name.startswith("elmo")
+    sizes = dict(sizes=ELMO if elmo else TRANSFORMER, length=4 if elmo else LENGTH)
+    return Preset(name=name, vocab_size=256, **{"rows": ROWS, **sizes, **more})
+
+
 CASES = {
     "bert": toy("bert-tiny", predictions=4),
     "gpt": toy("gpt-mini", dropout=0.0),
     "elmo": toy("elmo-mini", samples=64, dropout=0.0),
 }
+SLOTS = {"bert": 2, "gpt": 2, "elmo": 1}
 
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
-    """Function that returns a step and its compiled program, compiled once."""
+    """Function that returns TensorFlow's step and its compiled program, compiled once."""
     cache, made = tmp_path_factory.mktemp("plans"), {}
 
     def plan(name):
         if name not in made:
-            step = planned_step(CASES[name])
-            made[name] = step, compile_for(V5E, lower(step), cache=cache, time_limit=1000)
+            step = lower_tensorflow(CASES[name])
+            made[name] = step, compile_for(V5E, step.text, cache=cache, time_limit=1000)
         return made[name]
 
     return plan
@@ -49,13 +69,13 @@ def test_memory(name, planned):
     assert compiled.fits
     # The arguments: weights, slots, the batch, counted from their shapes. Tiles and the alignment
     # of each array add to it.
-    trained = sum(int(np.prod(v.shape)) for v in step.model.trainable_variables)
-    slots = 2 if name in ("bert", "gpt") else 1
-    batch = sum(np.prod(s.shape) * s.dtype.size for s in step.specs)
-    least = 4 * trained * (1 + slots) + batch
+    shapes = CASES[name].batch().values()
+    batch = sum(np.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in shapes)
+    weights = 4 * step.parameters * (1 + SLOTS[name])
+    least = weights + batch
     assert least <= compiled.memory["argument"] < 1.35 * least
     # Weights and slots are updated in place; the other outputs are a few scalars.
-    assert compiled.memory["alias"] >= 4 * trained * (1 + slots)
+    assert compiled.memory["alias"] >= weights
     assert compiled.memory["output"] - compiled.memory["alias"] < 16384
     # The temporaries of this small step stay inside the chip; the program itself takes some HBM.
     assert compiled.total > compiled.memory["argument"]
@@ -92,7 +112,7 @@ def test_work_of_rematerialisation(planned):
     for remat, flops in again.items():
         compiled = compile_for(
             V5E,
-            lower(planned_step(dataclasses.replace(CASES["bert"], remat=remat))),
+            lower_tensorflow(dataclasses.replace(CASES["bert"], remat=remat)).text,
             cache=None,
             time_limit=1000,
         )
@@ -102,10 +122,9 @@ def test_work_of_rematerialisation(planned):
 @pytest.mark.long
 @needs_compiler
 def test_a_table_larger_than_the_chip(tmp_path):
-    def double(table):
-        return table * 2.0
-
-    text = lower_function(double, (tf.TensorSpec((40_000_000, 128), "float32"),))
+    double = tf.function(lambda table: table * 2.0, jit_compile=True)
+    lower = double.experimental_get_compiler_ir(tf.TensorSpec((40_000_000, 128), "float32"))
+    text = lower(stage="stablehlo")
     compiled = compile_for(V5E, text, cache=tmp_path)
     assert not compiled.fits and compiled.refusal is None
     table = 40_000_000 * 128 * 4
@@ -124,6 +143,84 @@ def test_refusal_of_the_compiler_itself(tmp_path):
     compiled = compile_for(V5E, text, cache=tmp_path)
     assert not compiled.fits and "nowhere" in compiled.refusal
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def lowered():
+    """Function that returns a `LoweredStep`, made once."""
+    made = {}
+
+    def lower(name, topology, shard_optimizer=False, **more):
+        key = (name, topology, shard_optimizer, *more.items())
+        if key not in made:
+            made[key] = lower_jax(toy(name, length=LENGTH, **more), topology, shard_optimizer)
+        return made[key]
+
+    return lower
+
+
+def arguments(text):
+    """The shapes of the program's arguments, and which of them are given away."""
+    main = next(line for line in text.splitlines() if "func.func public @main" in line)
+    main = main.split(") -> ")[0]
+    found = re.findall(r"%arg\d+: tensor<([^>]*)> (.*?)(?=, %arg|$)", main)
+    return [
+        (shape, "tf.aliasing_output" in rest or "buffer_donor" in rest) for shape, rest in found
+    ]
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_step_over_eight_devices(lowered):
+    step, in_tensorflow = lowered("bert-tiny", EIGHT), lower_tensorflow(toy("bert-tiny"))
+    assert step.parameters == in_tensorflow.parameters
+    assert "mhlo.num_partitions = 8" in step.text and "stablehlo.all_reduce" in step.text
+    # Weights and two slots are given away, the global batch is not.
+    given_away = [shape for shape, donated in arguments(step.text) if donated]
+    updated = in_tensorflow.text.count("output_index")  # TensorFlow's are in place, too
+    assert len(given_away) == updated > 3 * 20
+    kept = [shape for shape, donated in arguments(step.text) if not donated]
+    assert sorted(kept) == sorted(
+        ["i32", f"{8 * ROWS}xi32", *3 * [f"{8 * ROWS}x{LENGTH}xi32"]]
+        + [f"{8 * ROWS}x3x{dtype}" for dtype in ("i32", "i32", "f32")]
+    )
+    # Without an empty name in it: the layers can be told from the program.
+    assert "layer_0" in step.text
+
+
+@pytest.mark.long
+@needs_compiler
+def test_parts_of_weights_and_slots(lowered):
+    texts = (lowered("bert-tiny", EIGHT, part).text for part in (False, True))
+    whole, part = (compile_for(EIGHT.chip, text, topology=EIGHT, cache=None) for text in texts)
+    assert part.memory["argument"] < 0.3 * whole.memory["argument"]
+
+
+@pytest.mark.long
+@needs_compiler
+def test_micro_batches_are_a_loop(lowered):
+    one, four = lowered("bert-tiny", ONE), lowered("bert-tiny", ONE, accumulation=4)
+    costs = [compile_for(ONE.chip, s.text, topology=ONE, cache=None) for s in (one, four)]
+    assert costs[0].loop_flops == 0
+    assert costs[1].loop_flops == pytest.approx(0.75 * costs[1].matrix_flops, rel=0.05)
+    assert costs[1].matrix_flops == pytest.approx(costs[0].matrix_flops, rel=0.1)
+
+
+@pytest.mark.long
+@needs_compiler
+@pytest.mark.parametrize("name", ["bert-tiny", "elmo-mini"])
+def test_the_work_is_that_of_tensorflows_step(name, lowered):
+    step, in_tensorflow = lowered(name, ONE), lower_tensorflow(toy(name, length=LENGTH))
+    found = compile_for(ONE.chip, step.text, topology=ONE, cache=None)
+    want = compile_for(ONE.chip, in_tensorflow.text, cache=None)
+    assert found.fits and want.fits
+    # The compiler makes a product with one-hot vectors of TensorFlow's gather of the 16 numbers of
+    # each of 50 characters a word, of 262.
+    gathered = {"elmo-mini": 2 * (2 * ROWS * LENGTH) * 50 * 262 * 16}.get(name, 0)
+    assert found.matrix_flops == pytest.approx(want.matrix_flops - gathered, rel=0.01)
+    assert found.memory["argument"] == pytest.approx(want.memory["argument"], rel=0.02)
+    # Weights and slots are updated in place.
+    assert found.memory["alias"] >= 4 * step.parameters * (1 + SLOTS[name.split("-")[0]])
 
 
 @pytest.fixture

@@ -185,11 +185,10 @@ def run_module(
     request: Mapping[str, Any],
     folder: pathlib.Path,
     time_limit: float,
-    environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Run `python -m MODULE REQUEST RESULT` in an empty folder and return what it wrote.
 
-    It is stopped after `time_limit` seconds. `environment` has further variables.
+    It is stopped after `time_limit` seconds.
     """
     (folder / "request.json").write_text(json.dumps(request))
     command = [sys.executable, "-m", module, "request.json", "result.json"]
@@ -197,7 +196,7 @@ def run_module(
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, **_environment(folder), **(environment or {})},
+            env={**os.environ, **_environment(folder)},
             stdin=subprocess.DEVNULL,
             stdout=stderr,
             stderr=stderr,
@@ -223,6 +222,7 @@ def _environment(folder: pathlib.Path) -> dict[str, str]:
     path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(path),
+        "KERAS_BACKEND": "jax",
         "JAX_PLATFORMS": "cpu",
         "JAX_TRACEBACK_FILTERING": "off",  # else a message ends with a remark about that
         "TPU_SKIP_MDS_QUERY": "1",

@@ -38,22 +38,15 @@ def _lower(
 ) -> dict[str, Any]:
     chips = topologies.get_topology_desc(platform="tpu", topology_name=topology, **options)
     devices = JaxDevices(chips.devices, shard_optimizer)
-    engine, batch = planned_engine(Preset(**preset), devices)
+    planned = Preset(**preset)
+    # Variables made in it know their shapes; their values are never computed.
+    with keras.StatelessScope(initialize_variables=False):
+        settings = step_settings(planned)
+    engine = JaxEngine(settings, devices)
+    batch = {name: jax.ShapeDtypeStruct(*shape) for name, shape in planned.batch().items()}
     # With the names of operations: the compiler's messages and its program show them.
     pathlib.Path(stablehlo).write_text(engine.lower(batch).as_text(debug_info=True))
     return {"parameters": sum(math.prod(v.shape) for v in engine.body.weights)}
-
-
-def planned_engine(preset: Preset, devices: JaxDevices) -> tuple[JaxEngine, dict[str, Any]]:
-    """Return the engine of a preset without values of variables, and the shapes of its batch.
-
-    `preset` has the rows of all devices, which need not be there.
-    """
-    # Variables made in it know their shapes; their values are never computed.
-    with keras.StatelessScope(initialize_variables=False):
-        settings = step_settings(preset)
-    batch = {name: jax.ShapeDtypeStruct(*shape) for name, shape in preset.batch().items()}
-    return JaxEngine(settings, devices), batch
 
 
 if __name__ == "__main__":

@@ -10,13 +10,11 @@ import contextlib
 import dataclasses
 import math
 import pathlib
-import re
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import keras
 import tensorflow as tf
 
 from tfnlp.plan.chips import Topology
@@ -25,39 +23,34 @@ from tfnlp.plan.presets import Preset, step_settings
 from tfnlp.training.engines.tensorflow_step import Step
 
 
-@dataclasses.dataclass(frozen=True)
-class PlannedStep:
-    """A training step of one replica, ready to be compiled.
+class LoweredStep(NamedTuple):
+    """A training step as StableHLO, and how many weights it trains."""
 
-    Args:
-        model: The pretrainer, a Keras model.
-        function: Function of the tensors that `specs` describe; it updates weights and slots in
-            place.
-        specs: Shapes and dtypes of its arguments.
+    text: str
+    parameters: int
+
+
+def lower_tensorflow(preset: Preset) -> LoweredStep:
+    """Return the step of one replica under TensorFlow, lowered for a TPU.
+
+    It updates weights and slots in place.
     """
-
-    model: keras.Model
-    function: Callable[..., dict[str, tf.Tensor]]
-    specs: tuple[tf.TensorSpec, ...]
-
-    @property
-    def parameters(self) -> int:
-        """Number of trained weights."""
-        return sum(math.prod(v.shape) for v in self.model.trainable_variables)
-
-
-def planned_step(preset: Preset) -> PlannedStep:
-    """Return `Step.train` of one replica as a function of tensors alone."""
     with _no_values():
         settings = step_settings(preset)
     step = Step(settings, replicas=1, for_tpu=True)
     batch = preset.batch()
 
+    @tf.function(jit_compile=True, autograph=False)
     def train(number: tf.Tensor, *tensors: tf.Tensor) -> dict[str, tf.Tensor]:
         return step.train(dict(zip(batch, tensors, strict=True)), number)
 
     specs = (tf.TensorSpec(shape, dtype) for shape, dtype in batch.values())
-    return PlannedStep(settings.objective.model, train, (tf.TensorSpec((), "int64"), *specs))
+    with warnings.catch_warnings():
+        # The trainer makes all gradients dense, those of large tables, too.
+        warnings.filterwarnings("ignore", "Converting sparse IndexedSlices")
+        lower = train.experimental_get_compiler_ir(tf.TensorSpec((), "int64"), *specs)
+        text = lower(stage="stablehlo")
+    return LoweredStep(text, sum(math.prod(v.shape) for v in step.model.trainable_variables))
 
 
 def _no_values() -> contextlib.AbstractContextManager[None]:
@@ -77,79 +70,12 @@ def _no_values() -> contextlib.AbstractContextManager[None]:
     return tf.variable_creator_scope(make)
 
 
-def lower(step: PlannedStep) -> str:
-    """Return StableHLO of a `PlannedStep`: forward and backward pass, clipping, update."""
-    try:
-        return lower_function(step.function, step.specs)
-    except (ValueError, tf.errors.OpError) as error:
-        raise refused(str(error), step.model) from error
-
-
-def lower_function(function: Callable, specs: Sequence[tf.TensorSpec]) -> str:
-    """Return StableHLO of a function of tensors; `specs` are `tf.TensorSpec`s."""
-    compiled = tf.function(function, jit_compile=True, autograph=False)
-    with warnings.catch_warnings():
-        # The trainer makes all gradients dense, those of large tables, too.
-        warnings.filterwarnings("ignore", "Converting sparse IndexedSlices")
-        return compiled.experimental_get_compiler_ir(*specs)(stage="stablehlo")
-
-
-def refused(message: str, model: keras.Model | None) -> ValueError:
-    """Return the error for an operation that TensorFlow or the compiler refuses in `message`.
-
-    TensorFlow's bridge writes `{{node a/b/Op}}`, the compiler `op_name="a/b/Op"` or `loc("...")`.
-    Without a model the place is given as it stands there.
-    """
-    places = re.findall(r"\{\{node ([^}]+)\}\}", message)
-    places += re.findall(r'op_name=\\?"([^"\\]+)', message) + re.findall(r'loc\("([^"]+)"', message)
-    operations = re.findall(r"'(\w+)' OpKernel", message) + re.findall(r"\bop[: ]+(\w+)", message)
-    if model is None:
-        where = places[0] if places else "the training step"
-    else:
-        place = next((p for p in places if layer_of(p, model)), places[0] if places else None)
-        layer = layer_of(place, model) if place else None
-        where = layer or (f"outside the layers, at {place}" if place else "the training step")
-    what = f"operation {operations[0]}" if operations else "it"
-    return ValueError(f"{where}: a TPU's compiler refuses {what}: {_short(message)}")
-
-
-def _short(message: str, limit: int = 300) -> str:
-    message = " ".join(message.split())
-    return message if len(message) <= limit else f"{message[:limit]}..."
-
-
-def layer_of(place: str, model: keras.Model) -> str | None:
-    """Return the layer of an operation, or None if it belongs to none.
-
-    For `bert_1/layer_3_1/attention_1/Softmax` it is `layer_3/attention (MultiHeadAttention)`.
-    Keras opens a name scope for each call of a layer, to which TensorFlow adds `_1`, `_2`, ... if
-    the name is in use; operations of the gradient have the names of those they belong to. Of
-    several names joined by `;` the last counts.
-    """
-    path, layer = [], model
-    for part in place.split(";")[-1].split("/"):
-        for child in layer._flatten_layers(include_self=False, recursive=False):
-            if re.fullmatch(rf"{re.escape(child.name)}(_\d+)?", part):
-                path.append(child.name)
-                layer = child
-                break
-    return f"{'/'.join(path)} ({type(layer).__name__})" if path else None
-
-
-class LoweredStep(NamedTuple):
-    """A training step over all devices of a topology: StableHLO, and how many weights it trains."""
-
-    text: str
-    parameters: int
-
-
 def lower_jax(
     preset: Preset, topology: Topology, shard_optimizer: bool, time_limit: float = 3600
 ) -> LoweredStep:
-    """Return the step that `JaxEngine` runs, lowered for a TPU.
+    """Return the step that `JaxEngine` runs over all devices of a topology, lowered for it.
 
-    `preset` has the rows of one device. With several devices the sum of the gradients is in the
-    program.
+    `preset` has the rows of one device. The sum of the gradients is in the program.
     """
     compiler_versions()
     with tempfile.TemporaryDirectory(prefix="tfnlp_plan_") as name:
@@ -161,6 +87,5 @@ def lower_jax(
             "shard_optimizer": shard_optimizer,
             "stablehlo": str(folder / "step.mlir"),
         }
-        environment = {"KERAS_BACKEND": "jax"}
-        found = run_module("tfnlp.plan.jax_lowering", request, folder, time_limit, environment)
+        found = run_module("tfnlp.plan.jax_lowering", request, folder, time_limit)
         return LoweredStep((folder / "step.mlir").read_text(), **found)

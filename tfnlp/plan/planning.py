@@ -10,7 +10,7 @@ from typing import Any
 
 from tfnlp.plan.chips import GIB, Topology, parse_topology
 from tfnlp.plan.compiler import Compiled, compile_for
-from tfnlp.plan.lowering import lower, lower_jax, planned_step, refused
+from tfnlp.plan.lowering import lower_jax, lower_tensorflow
 from tfnlp.plan.presets import Preset
 from tfnlp.settings.plan import ENGINES, PlanSettings
 from tfnlp.settings.training import REMAT
@@ -106,22 +106,22 @@ class _Planner:
             f"{self.engine}" + (f", remat {remat}" if remat != "none" else "")
         )
         print(f"compiling {what}: this takes minutes", file=sys.stderr, flush=True)
-        if self.engine == "jax":
+        in_jax = self.engine == "jax"
+        if in_jax:
             step = lower_jax(preset, topology, config.shard_optimizer, config.time_limit)
-            text, model, devices = step.text, None, {"topology": topology}
         else:
-            step = planned_step(preset)
-            text, model, devices = lower(step), step.model, {}
+            step = lower_tensorflow(preset)
         compiled = compile_for(
             topology.chip,
-            text,
-            **devices,
+            step.text,
+            topology=topology if in_jax else None,
             cache=config.cache,
             time_limit=config.time_limit,
             keep=config.hlo,
         )
         if compiled.refusal is not None:
-            raise refused(compiled.refusal, model)
+            message = " ".join(compiled.refusal.split())
+            raise ValueError(f"the TPU's compiler refuses the training step: {message:.300}")
         result = step_figures(preset, step.parameters, compiled, topology, self.engine)
         size = f"{compiled.total / GIB:.2f} GiB"
         verdict = f"fits with {size}" if compiled.fits else f"does not fit, needs {size}"
