@@ -14,7 +14,7 @@ import pytest
 
 from tfnlp import bars
 from tfnlp.bars import ProgressBar
-from tfnlp.training.progress import Progress
+from tfnlp.training.monitor import Progress
 
 FIGURES = {"loss": 1.2345, "tokens_per_second": 21345.0, "steps_per_second": 12.5}
 HELD_OUT = {

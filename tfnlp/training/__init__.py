@@ -2,7 +2,6 @@
 
 from tfnlp.training.checkpoints import Checkpoints, average_checkpoints
 from tfnlp.training.history import History
-from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.loss_scaling import LossScaling
 from tfnlp.training.optimizers import (
     LAMB,
@@ -15,7 +14,16 @@ from tfnlp.training.optimizers import (
     optimizer,
 )
 from tfnlp.training.prediction import predict, predictor
-from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, noam, schedule
+from tfnlp.training.schedules import (
+    LayerRates,
+    constant,
+    cosine,
+    inverse_sqrt,
+    layer_groups,
+    linear,
+    noam,
+    schedule,
+)
 from tfnlp.training.strategy import (
     STRATEGIES,
     default_strategy,

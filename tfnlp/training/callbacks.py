@@ -16,22 +16,14 @@ the run after the call; what a callback raises ends it as it is, and the next st
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
 
 
 class RunOptimizer:
-    """What Keras callbacks read as `model.optimizer`: it follows the run, and changes nothing.
-
-    Args:
-        settings: What `get_config` returns.
-        step: Updates made so far.
-
-    Attributes:
-        iterations: That number, a `keras.Variable`.
-    """
+    """What Keras callbacks read as `model.optimizer`: it follows the run, and changes nothing."""
 
     def __init__(self, settings: Mapping[str, Any], step: int) -> None:
         self._settings = dict(settings)
@@ -44,11 +36,7 @@ class RunOptimizer:
 
     @property
     def learning_rate(self) -> keras.Variable:
-        """That of the last step.
-
-        Raises:
-            ValueError: where a callback sets it.
-        """
+        """That of the last step; no callback can set it."""
         return self._rate
 
     @learning_rate.setter
@@ -62,28 +50,6 @@ class RunOptimizer:
         """Take the numbers of a step."""
         self.iterations.assign(step)
         self._rate.assign(logs.get("learning_rate", 0.0))
-
-
-def callback_list(
-    callbacks: Sequence[keras.callbacks.Callback],
-    model: keras.Model,
-    steps: int,
-    evaluate: int,
-    first: int,
-) -> keras.callbacks.CallbackList:
-    """Return callbacks that know the model and the run.
-
-    `params` are those of `keras.Model.fit`, with `initial_step`, the first step of this start.
-
-    Raises:
-        ValueError: for something that is no callback.
-    """
-    callbacks = keras.tree.flatten(callbacks)
-    for callback in callbacks:
-        if not isinstance(callback, keras.callbacks.Callback):
-            raise ValueError(f"`callbacks` {callback!r:.60} must be Keras callbacks, made already")
-    params = {"epochs": -(-steps // evaluate), "steps": evaluate, "verbose": 0}
-    return keras.callbacks.CallbackList(callbacks, model=model, **params, initial_step=first)
 
 
 @contextlib.contextmanager

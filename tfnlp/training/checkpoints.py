@@ -141,28 +141,28 @@ class Checkpoints:
         Raises:
             ValueError: if there are checkpoints, but none can be read.
         """
-        paths = self.paths()
-        for _, path in reversed(paths):
-            try:
-                return self.restore(path)
-            except ValueError as error:
-                warnings.warn(f"{error}; trying the one before", stacklevel=2)
-        if paths:
+        state, paths = self._restore_first("step", "trying the one before"), self.paths()
+        if state is None and paths:
             raise ValueError(
                 f"none of the {len(paths)} checkpoints in {self.directory} can be read; "
                 "was the model built with other sizes or layer names? Choose another directory to "
                 "start a new run"
             )
-        return None
+        return state
 
     def restore_best(self) -> dict[str, Any] | None:
         """Read the best checkpoint, or the latest if none is marked; return its state."""
-        for _, path in reversed(self.paths("best")):
+        best = self._restore_first("best", "using the latest checkpoint")
+        return self.restore_latest() if best is None else best
+
+    def _restore_first(self, kind: str, instead: str) -> dict[str, Any] | None:
+        """Read the newest checkpoint of a kind that can be read; return its state, or None."""
+        for _, path in reversed(self.paths(kind)):
             try:
                 return self.restore(path)
             except ValueError as error:
-                warnings.warn(f"{error}; using the latest checkpoint", stacklevel=2)
-        return self.restore_latest()
+                warnings.warn(f"{error}; {instead}", stacklevel=3)
+        return None
 
     def newest_state(self) -> dict[str, Any]:
         """Return the state of the newest whole checkpoint, of a run that has one."""
@@ -190,11 +190,7 @@ class Checkpoints:
 
 
 def read_state(path: str) -> dict[str, Any]:
-    """Return the state of one checkpoint, and its step.
-
-    Raises:
-        ValueError: if it is missing, truncated or altered.
-    """
+    """Return the state of one checkpoint, and its step; ValueError if it is damaged."""
     try:
         with opened(joined(path, _STATE)) as file:
             record = json.loads(file.read())
@@ -206,11 +202,7 @@ def read_state(path: str) -> dict[str, Any]:
 
 
 def read_arrays(path: str, wanted: Callable[[str], bool]) -> dict[str, np.ndarray]:
-    """Return the variables of one checkpoint whose names are wanted.
-
-    Raises:
-        ValueError: if they are missing, truncated or altered.
-    """
+    """Return the variables of one checkpoint whose names are wanted; ValueError if damaged."""
     try:
         with opened(joined(path, _STATE)) as file:
             recorded = json.loads(file.read())["files"]
@@ -228,11 +220,7 @@ def _damaged(path: str, error: Exception) -> ValueError:
 
 
 def check_finite(source: str, arrays: Mapping[str, np.ndarray]) -> None:
-    """Check arrays that were read from a file, by name.
-
-    Raises:
-        ValueError: names the `source` and the first one with a number that is not finite.
-    """
+    """Check arrays by name; ValueError names their source and one that is not finite."""
     for name, array in arrays.items():
         if array.dtype.kind not in "iub" and not np.isfinite(array).all():
             raise ValueError(f"{source} holds numbers that are not finite in {name!r}")
@@ -273,16 +261,11 @@ def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
             f"{folder} holds {len(paths)} checkpoints, fewer than last={last}; average fewer, or "
             f"let the run keep {last} or more"
         )
-    sums, dtypes = {}, {}
+    sums = {}
     for path in paths[-last:]:
         state, weights = read_state(path), read_arrays(path, lambda name: name.startswith("model/"))
-        if sums and {k: v.shape for k, v in sums.items()} != {
-            k: v.shape for k, v in weights.items()
-        }:
-            raise ValueError(f"checkpoint {path} has other weights than the one before it")
-        dtypes = {name: value.dtype for name, value in weights.items()}
         sums = {name: sums.get(name, 0.0) + v.astype("float64") for name, v in weights.items()}
-    arrays = {name: (total / last).astype(dtypes[name]) for name, total in sums.items()}
+    arrays = {name: (total / last).astype(weights[name].dtype) for name, total in sums.items()}
     step = state.pop("step")
     return Checkpoints(folder, {}).write(step, {**state, "slots": False}, arrays, "average")
 
@@ -301,14 +284,15 @@ def drop_slots(run: str | os.PathLike[str]) -> None:
 
 def jsonable(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings as they are after writing and reading JSON."""
-    return json.loads(json.dumps(settings, default=_plain))
+
+    def plain(value: Any) -> Any:
+        return value.item() if hasattr(value, "item") else str(value)
+
+    return json.loads(json.dumps(settings, default=plain))
 
 
 def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str, Any]) -> None:
-    """Check that the newest checkpoint, if there is one, is of a run with these settings.
-
-    They are what `jsonable` returned. The ValueError names those that differ.
-    """
+    """Check that the newest checkpoint, if there is one, is of a run with these settings."""
     for _, path in reversed(checkpoints.paths()):
         try:
             state = read_state(path)
@@ -326,16 +310,12 @@ def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str,
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
     """Return a text for each setting that both have and that differs.
 
-    Numbers that differ by less than 1e-4 of their size count as equal: a schedule is not computed
+    Floats that differ by less than 1e-4 of their size count as equal: a schedule is not computed
     to the same bit everywhere.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         both = [key for key in old if key in new]
         return [d for key in both for d in differences(old[key], new[key], f"{name}.{key}")]
-    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (old, new))
-    same = math.isclose(old, new, rel_tol=1e-4) if numbers else old == new
+    floats = isinstance(old, float) and isinstance(new, int | float)
+    same = old == new or (floats and math.isclose(old, new, rel_tol=1e-4))
     return [] if same else [f"{name.lstrip('.')} was {old}, now {new}"]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)

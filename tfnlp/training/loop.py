@@ -7,7 +7,6 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,10 @@ import keras
 
 from tfnlp.files import joined
 from tfnlp.optional_tensorflow import has_tensorflow, tf
-from tfnlp.training.callbacks import RunOptimizer, callback_list
+from tfnlp.training.callbacks import RunOptimizer
 from tfnlp.training.history import means
-from tfnlp.training.monitor import Monitor, Profile, conceptual_graph
+from tfnlp.training.monitor import Monitor, Profile, Progress, conceptual_graph
 from tfnlp.training.optimizers import optimizer_settings
-from tfnlp.training.progress import Progress
 from tfnlp.training.run import is_run, read_config
 
 if TYPE_CHECKING:
@@ -29,31 +27,11 @@ _MOST_FAILED = 20  # updates that no scale of the loss makes finite; fewer may b
 Validation = Iterable[Any] | Callable[[], dict[str, float]]
 
 
-@dataclass(frozen=True)
-class Intervals:
-    """Steps between two evaluations, two checkpoints and two rows of the history."""
-
-    evaluate: int
-    checkpoint: int
-    log: int
-
-    @classmethod
-    def of(
-        cls, steps: int, evaluate: int | None, checkpoint: int | None, log: int | None
-    ) -> Intervals:
-        """Return the given numbers, or those of ten evaluations and 200 rows in `steps`."""
-        evaluate = evaluate or max(1, math.ceil(steps / 10))
-        return cls(evaluate, checkpoint or evaluate, log or max(1, steps // 200))
-
-    def next_stop(self, step: int) -> int:
-        """Return the first step after `step` at which one of them ends."""
-        return min((step // n + 1) * n for n in (self.evaluate, self.checkpoint, self.log))
-
-
 class Loop:
-    """The steps of one call of `Trainer.fit`, up to `steps` updates in all.
+    """The steps of one call of `Trainer.fit`, up to `last` updates in all.
 
-    The trainer is at the first step; for other arguments see `Trainer.fit`.
+    The trainer is at the first step; for other arguments see `Trainer.fit`. By default there are
+    ten evaluations, and as many checkpoints, and 200 rows of the history in `steps`.
 
     Attributes:
         saved: the step of the last checkpoint.
@@ -63,24 +41,28 @@ class Loop:
         self,
         trainer: Trainer,
         steps: int,
-        intervals: Intervals,
+        last: int,
         *,
         validation: Validation | None,
+        evaluate_every: int | None,
+        checkpoint_every: int | None,
+        log_every: int | None,
         patience: int | None,
         monitor: str,
         callbacks: Sequence[keras.callbacks.Callback],
         progress: bool,
         profile: tuple[int, int] | None,
     ) -> None:
-        self.trainer, self.steps, self.intervals = trainer, steps, intervals
+        self.trainer, self.last = trainer, last
+        self.evaluate_every = evaluate_every or max(1, math.ceil(steps / 10))
+        self.checkpoint_every = checkpoint_every or self.evaluate_every
+        self.log_every = log_every or max(1, steps // 200)
         self.validation, self.patience, self.monitor = validation, patience, monitor
         self.first = self.saved = trainer.step
         self._model, self._failed = trainer.objective.model, 0.0  # updates in a row
         chief, directory = trainer.workers.chief, trainer.directory
         self._profile = Profile(directory, profile if chief else None, self.first)
-        self.callbacks = callback_list(
-            callbacks, self._model, steps, intervals.evaluate, self.first
-        )
+        self.callbacks = self._callback_list(callbacks)
         self.logs: dict[str, float] = {}  # of the last epoch that has ended
         self.optimizer = RunOptimizer(optimizer_settings(trainer.optimizer), self.first)
         self._writer = None  # of events for TensorBoard
@@ -89,22 +71,33 @@ class Loop:
             if not self.first:
                 self._write_start(directory)
         self._speeds = Monitor(self._model)
-        self._bar = Progress(self.first, steps, progress and chief)
+        self._bar = Progress(self.first, last, progress and chief)
+
+    def _callback_list(self, callbacks: Any) -> keras.callbacks.CallbackList:
+        """Return callbacks that know the model and, as those of `keras.Model.fit`, the run."""
+        callbacks = keras.tree.flatten(callbacks)
+        for callback in callbacks:
+            if not isinstance(callback, keras.callbacks.Callback):
+                raise ValueError(
+                    f"`callbacks` {callback!r:.60} must be Keras callbacks, made already"
+                )
+        params = {"epochs": -(-self.last // self.evaluate_every), "steps": self.evaluate_every}
+        params.update(verbose=0, initial_step=self.first)
+        return keras.callbacks.CallbackList(callbacks, model=self._model, **params)
 
     def run(self, iterator: Iterator[Any] | None) -> bool:
-        """Train until `steps` updates have been made, or a reason to stop.
+        """Train until `last` updates have been made, or a reason to stop; return whether a signal.
 
-        Return whether a signal stopped it. The iterator of distributed batches is None if there is
-        no step to make.
+        The iterator is None if there is no step to make.
         """
         trainer, interrupted = self.trainer, False
         with StopSignal() as signal, self._profile, self._bar:
-            while (step := trainer.step) < self.steps:
-                if step % self.intervals.evaluate == 0 or step == self.first:
-                    self.callbacks.on_epoch_begin(step // self.intervals.evaluate)
+            while (step := trainer.step) < self.last:
+                if step % self.evaluate_every == 0 or step == self.first:
+                    self.callbacks.on_epoch_begin(step // self.evaluate_every)
                 logs = self._train(iterator, step)
                 step = trainer.step
-                if self._is_due(step, self.intervals.evaluate):
+                if self._is_due(step, self.evaluate_every):
                     self._evaluate(step, logs)
                 # A worker that stopped alone would leave the others waiting for it.
                 told = trainer.workers.gather(signal.received, self._model.stop_training)
@@ -112,7 +105,7 @@ class Loop:
                 early = trainer.history.stopped_early(self.monitor, self.patience)
                 stopping = interrupted or finished or early
                 if trainer.directory is not None and (
-                    stopping or self._is_due(step, self.intervals.checkpoint)
+                    stopping or self._is_due(step, self.checkpoint_every)
                 ):
                     trainer.save_checkpoint()
                     self.saved = step
@@ -121,19 +114,21 @@ class Loop:
         return bool(interrupted)
 
     def _is_due(self, step: int, interval: int) -> bool:
-        return step % interval == 0 or step == self.steps
+        return step % interval == 0 or step == self.last
 
     def _train(self, iterator: Iterator[Any], step: int) -> dict[str, float]:
         """Make the steps of one call into TensorFlow; return their means."""
         trainer = self.trainer
-        end = min(self.steps, step + trainer.steps_per_call, self.intervals.next_stop(step))
+        intervals = self.evaluate_every, self.checkpoint_every, self.log_every
+        stops = [(step // n + 1) * n for n in intervals]
+        end = min(self.last, step + trainer.steps_per_call, *stops)
         self.callbacks.on_train_batch_begin(step)
         with self._profile.of(step, end), self._speeds:
             try:
                 totals = trainer.train_steps(iterator, end - step)
             except StopIteration as error:
                 raise ValueError(
-                    f"data ended after step {trainer.step} of {self.steps}; it must have a batch "
+                    f"data ended after step {trainer.step} of {self.last}; it must have a batch "
                     "for every step"
                 ) from error
             totals = {name: float(value) for name, value in totals.items()}
@@ -158,7 +153,7 @@ class Loop:
         self.callbacks.on_train_batch_end(end - 1, logs)
         self._bar.update(end, {**logs, **self._speeds.recent()})
         trainer.history.add(totals)
-        if self._is_due(end, self.intervals.log):
+        if self._is_due(end, self.log_every):
             row = trainer.history.flush(end)
             self._summarize("train", end, {**row, **self._speeds.row()})
         return logs
@@ -203,7 +198,7 @@ class Loop:
             self.callbacks.on_test_end(dict(held_out))
         logs.update({f"val_{name}": value for name, value in held_out.items()})
         self.logs = logs
-        self.callbacks.on_epoch_end((step - 1) // self.intervals.evaluate, logs)
+        self.callbacks.on_epoch_end((step - 1) // self.evaluate_every, logs)
 
 
 class StopSignal:

@@ -61,15 +61,16 @@ class LossScaling:
         `scale` is S, `finite` the updates since it changed or one was skipped, and `skipped` the
         updates skipped in all.
         """
-
-        def variable(name: str, value: float, dtype: str) -> keras.Variable:
-            initializer = keras.initializers.Constant(value)
-            return keras.Variable(initializer, (), dtype, trainable=False, name=name)
-
+        first = {"scale": self.initial, "finite": 0, "skipped": 0}
         return {
-            "scale": variable("scale", self.initial, "float32"),
-            "finite": variable("finite", 0, "int32"),
-            "skipped": variable("skipped", 0, "int32"),
+            name: keras.Variable(
+                keras.initializers.Constant(value),
+                shape=(),
+                dtype="float32" if name == "scale" else "int32",
+                trainable=False,
+                name=name,
+            )
+            for name, value in first.items()
         }
 
     def following(self, state: dict[str, Tensor], finite: Tensor) -> dict[str, Tensor]:

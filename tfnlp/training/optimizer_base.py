@@ -1,4 +1,4 @@
-"""What all optimizers share: weight decay, slots, and one update, pure or on every replica.
+"""What the trainer asks of an optimizer: slots, and one update, pure or on every replica.
 
 Keras's own optimizers sum gradients over replicas a second time and clip before they sum; these
 apply gradients that the trainer has already summed and clipped. `KerasOptimizer` adapts those of
@@ -8,19 +8,31 @@ Keras.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 
 from tfnlp.layers.types import Tensor
 from tfnlp.optional_tensorflow import tf
+from tfnlp.training.schedules import Rate
 
 Gradient = Any  # a tensor, or with TensorFlow a `tf.IndexedSlices`
 Scalars = Any  # a scalar tensor or a list of them
 
 # Keras's names of biases and of the scale and shift of layer norms.
 _NOT_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
+_WRAPPING = ("LossScaleOptimizer", "MultiOptimizer")
+_CLIPPING = "give the Trainer clip_norm, which clips the gradient summed over replicas"
+# Arguments of a Keras optimizer that the trainer replaces, and by what.
+_REPLACED = {
+    "clipnorm": _CLIPPING,
+    "clipvalue": _CLIPPING,
+    "global_clipnorm": _CLIPPING,
+    "gradient_accumulation_steps": "give the Trainer accumulation",
+    "loss_scale_factor": "give the Trainer loss_scaling, which divides before it clips",
+    "use_ema": "average checkpoints with tfnlp.training.average_checkpoints",
+}
 
 
 class Optimizer:
@@ -110,16 +122,9 @@ class Optimizer:
         as for `apply`, gradients dense.
         """
         found, new_slots, shared = [], {}, {}
-        for variable, weight, decay, gradient, rate in zip(
-            self.variables,
-            weights,
-            self.decays,
-            gradients,
-            self._rates(learning_rate),
-            strict=True,
-        ):
-            names = [f"{name}/{variable.path}" for name in self.slot_names]
-            scalars = self._shared_scalars(shared, rate, step, decay > 0)
+        each = self._each(gradients, learning_rate)
+        for weight, (_, names, gradient, rate, decays) in zip(weights, each, strict=True):
+            scalars = self._shared_scalars(shared, rate, step, decays)
             new, *values = self.update(
                 weight, gradient, *(slots[name] for name in names), **scalars
             )
@@ -163,23 +168,26 @@ class Optimizer:
             scalars = self._shared_scalars(shared, rate, step, decays)
             self.assign(var, gradient, *slots, **scalars)
 
-        for variable, decay, gradient, rate in zip(
-            self.variables, self.decays, gradients, self._rates(learning_rate), strict=True
-        ):
-            slots = [self.slots[f"{name}/{variable.path}"].value for name in self.slot_names]
-            args = (gradient, rate, step, *slots)
+        for variable, names, gradient, rate, decays in self._each(gradients, learning_rate):
+            args = (gradient, rate, step, *(self.slots[name].value for name in names))
             if strategy is None:
-                update(variable.value, *args, decays=decay > 0)
+                update(variable.value, *args, decays=decays)
             else:
                 strategy.extended.update(
-                    variable.value, update, args=args, kwargs={"decays": decay > 0}, group=False
+                    variable.value, update, args=args, kwargs={"decays": decays}, group=False
                 )
 
-    def _rates(self, learning_rate: Scalars) -> list[Tensor]:
-        """Return a rate for each variable."""
-        if isinstance(learning_rate, list):
-            return learning_rate
-        return [learning_rate] * len(self.variables)
+    def _each(
+        self, gradients: Sequence[Gradient], learning_rate: Scalars
+    ) -> Iterator[tuple[keras.Variable, list[str], Gradient, Tensor, bool]]:
+        """Yield each variable, the names of its slots, its gradient and rate, whether it decays."""
+        rates = learning_rate
+        if not isinstance(rates, list):
+            rates = [learning_rate] * len(self.variables)
+        for v, gradient, rate, decay in zip(
+            self.variables, gradients, rates, self.decays, strict=True
+        ):
+            yield v, [f"{name}/{v.path}" for name in self.slot_names], gradient, rate, decay > 0
 
     def _shared_scalars(
         self, shared: dict[tuple[int, int], Any], rate: Tensor, step: Tensor, decays: bool
@@ -190,3 +198,101 @@ class Optimizer:
             shared[key] = rate, step, self.scalars(rate, step)
         scalars = shared[key][-1]
         return scalars if decays else {**scalars, "decay": None}
+
+
+class KerasOptimizer:
+    """A Keras optimizer with the interface of `tfnlp.training.Optimizer`.
+
+    It gets gradients that are dense, summed over replicas and clipped, and applies them. Its own
+    weight decay and its exclusions hold: unlike the optimizers here, those of Keras also decay
+    biases and layer norms unless told otherwise.
+
+    Args:
+        optimizer: a new `keras.optimizers.Optimizer`, made in the strategy's scope.
+        rate: function of the step to the learning rate; it replaces the optimizer's own. None:
+            the optimizer's own float or schedule.
+
+    Attributes:
+        slots: dict of name to `keras.Variable`: all variables of the optimizer.
+
+    Raises:
+        ValueError: for an optimizer that scales the loss, accumulates or clips gradients, averages
+            weights, or has been used.
+    """
+
+    takes_rows = False
+
+    def __init__(self, optimizer: keras.optimizers.Optimizer, rate: Rate | None = None) -> None:
+        name = type(optimizer).__name__
+        if name in _WRAPPING:  # Keras 3.14 has no MultiOptimizer yet
+            raise ValueError(f"optimizer {name} wraps other optimizers; pass one of them alone")
+        for argument, instead in _REPLACED.items():
+            if value := getattr(optimizer, argument, None):
+                raise ValueError(f"optimizer {name} has {argument}={value}: {instead}")
+        if optimizer.built:
+            raise ValueError(f"optimizer {name} is in use for other weights; make a new one")
+        self.optimizer, self.slots = optimizer, {}
+        self._has_own_rate = rate is None
+        if rate is not None:
+            optimizer.learning_rate = _Schedule(rate)
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Make the slots of `variables`; call it in the strategy's scope."""
+        count, in_tensorflow = self.optimizer.iterations, keras.backend.backend() == "tensorflow"
+        if in_tensorflow and not (
+            tf.distribute.get_strategy().extended.variable_created_in_scope(count.value)
+        ):
+            raise ValueError(
+                f"optimizer {type(self.optimizer).__name__} was made outside the strategy's "
+                "scope; make it in `with strategy.scope():`"
+            )
+        self.variables = list(variables)
+        self.optimizer.build(self.variables)
+        # Keras numbers names within a process, so the place in the list identifies a variable.
+        name = type(self.optimizer).__name__
+        self.slots = {f"{name}/{i}": v for i, v in enumerate(self.optimizer.variables)}
+
+    def rate(self, step: tf.Tensor) -> tf.Tensor:
+        """Return the learning rate of the next update."""
+        return keras.ops.cast(self.optimizer.learning_rate, "float32")
+
+    def apply(self, gradients: Sequence[tf.Tensor], learning_rate: Any, step: Any) -> None:
+        """Update the weights, in replica context; Keras reads its own rate and counts its steps."""
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        if replicas > 1:  # Keras sums what each replica passes
+            gradients = [g / replicas for g in gradients]
+        self.optimizer.apply(gradients, self.variables)
+
+    def updated(
+        self,
+        weights: Sequence[Any],
+        slots: dict[str, Any],
+        gradients: Sequence[Any],
+        learning_rate: Any,
+        step: Any,
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return the weights and slots after one update; a pure function."""
+        values = [slots[name] for name in self.slots]  # JAX sorts the names of a dict
+        weights, values = self.optimizer.stateless_apply(values, gradients, weights)
+        return list(weights), dict(zip(self.slots, values, strict=True))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that the updates depend on, as JSON takes them."""
+        config = dict(self.optimizer.get_config())
+        config.pop("name", None)
+        if not self._has_own_rate:
+            config.pop("learning_rate", None)
+        return config
+
+
+class _Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """A function of the step as a Keras schedule."""
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate = rate
+
+    def __call__(self, step: Any) -> tf.Tensor:
+        return self._rate(keras.ops.convert_to_tensor(step))
+
+    def get_config(self) -> dict[str, Any]:
+        return {}

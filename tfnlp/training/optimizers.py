@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
@@ -11,8 +10,7 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.optional_tensorflow import tf
-from tfnlp.training.keras_optimizer import KerasOptimizer
-from tfnlp.training.optimizer_base import Gradient, Optimizer
+from tfnlp.training.optimizer_base import Gradient, KerasOptimizer, Optimizer
 from tfnlp.training.schedules import Rate
 
 
@@ -53,11 +51,11 @@ class AdamW(Optimizer):
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
 
     def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
-        constant = functools.partial(ops.convert_to_tensor, dtype="float32")
-        powers, epsilon = [constant(0.0)] * 2, constant(self.epsilon)
+        betas, epsilon = (self.beta_1, self.beta_2), _float32(self.epsilon)
+        powers = [_float32(0.0)] * 2
         if self.bias_correction:
             updates = ops.cast(step, "float32") + 1.0
-            powers = [ops.power(constant(b), updates) for b in (self.beta_1, self.beta_2)]
+            powers = [ops.power(_float32(b), updates) for b in betas]
             if not self.epsilon_hat:
                 epsilon *= ops.sqrt(1.0 - powers[1])
         return {
@@ -65,8 +63,8 @@ class AdamW(Optimizer):
             # With these powers p an update is rate sqrt(1 - p2) / (1 - p1) m / (sqrt v + epsilon).
             "beta1_power": powers[0],
             "beta2_power": powers[1],
-            "beta1": constant(self.beta_1),
-            "beta2": constant(self.beta_2),
+            "beta1": _float32(self.beta_1),
+            "beta2": _float32(self.beta_2),
             "epsilon": epsilon,
         }
 
@@ -129,16 +127,14 @@ class LAMB(Optimizer):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
-        constant = functools.partial(ops.convert_to_tensor, dtype="float32")
-        updates = ops.cast(step, "float32") + 1.0
-        betas = self.beta_1, self.beta_2
+        updates, betas = ops.cast(step, "float32") + 1.0, (self.beta_1, self.beta_2)
         return {
             "rate": rate,
-            "decay": constant(self.weight_decay),
-            "keep": [constant(b) for b in betas],
-            "add": [constant(1 - b) for b in betas],
-            "corrections": [1 - ops.power(constant(b), updates) for b in betas],
-            "epsilon": constant(self.epsilon),
+            "decay": _float32(self.weight_decay),
+            "keep": [_float32(b) for b in betas],
+            "add": [_float32(1 - b) for b in betas],
+            "corrections": [1 - ops.power(_float32(b), updates) for b in betas],
+            "epsilon": _float32(self.epsilon),
         }
 
     def update(
@@ -280,6 +276,10 @@ class RowwiseAdagrad(Adagrad):
             variable.scatter_update(tf.IndexedSlices(rows, gradient.indices))
 
 
+def _float32(value: float) -> Tensor:
+    return ops.convert_to_tensor(value, "float32")
+
+
 OPTIMIZERS = {
     "adam": adam,
     "adamw": AdamW,
@@ -315,7 +315,14 @@ def as_optimizer(optimizer: Any, rate: Rate | None) -> Optimizer | KerasOptimize
     None.
     """
     if isinstance(optimizer, str):
-        optimizer = _named(optimizer)
+        name, make = optimizer, OPTIMIZERS.get(optimizer)
+        try:
+            optimizer = make() if make is not None else keras.optimizers.get(name)
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"optimizer={name!r} is unknown; choose one of {', '.join(OPTIMIZERS)}, or "
+                "the name of a Keras optimizer"
+            ) from error
     if isinstance(optimizer, keras.optimizers.Optimizer):
         return KerasOptimizer(optimizer, rate)
     if not isinstance(optimizer, Optimizer):
@@ -326,18 +333,6 @@ def as_optimizer(optimizer: Any, rate: Rate | None) -> Optimizer | KerasOptimize
     if rate is None:
         raise ValueError(f"optimizer {type(optimizer).__name__} needs a learning_rate")
     return optimizer
-
-
-def _named(name: str) -> Optimizer | keras.optimizers.Optimizer:
-    if name in OPTIMIZERS:
-        return optimizer(name)
-    try:
-        return keras.optimizers.get(name)
-    except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"optimizer={name!r} is unknown; choose one of {', '.join(OPTIMIZERS)}, or "
-            "the name of a Keras optimizer"
-        ) from error
 
 
 def optimizer_settings(optimizer: Optimizer | KerasOptimizer) -> dict[str, Any]:

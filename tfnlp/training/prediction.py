@@ -47,8 +47,7 @@ def forward(model: keras.Model, names: Iterable[str]) -> _InTensorflow | _InJax:
 
     TensorFlow traces it once, JAX compiles it once for each shape of a batch. It uses the weights
     at the time of each call, or those that its method `weights()` returned, as its second argument:
-    of a bfloat16 model they are cast then, not in each call. The inputs and outputs of the model
-    are dicts; an output may be a list.
+    of a bfloat16 model they are cast then, not in each call.
     """
     return (_InJax if is_compiled() else _InTensorflow)(model, list(names))
 
@@ -127,9 +126,7 @@ def predict(
     Args:
         model: a Keras model whose inputs and outputs are dicts.
         batches: their batches must hold the model's inputs; nothing else in them is used.
-        names: outputs that are wanted; None: those of `class_logits`, `label_logits`,
-            `choice_logits`, `score`, `tag_logits`, `start_logits`, `end_logits`, `spans`,
-            `span_logits`, `antecedents` and `antecedent_logits` that the model has.
+        names: outputs that are wanted; None: those that the models of tasks have.
 
     Returns:
         dict of output name to values in the order of the N examples: an array [N, ...]; or, of

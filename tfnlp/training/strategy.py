@@ -30,6 +30,7 @@ STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 # number its collective operations from the start again: TensorFlow takes them for those of the
 # first, and stops for good where their shapes differ.
 _used: list[tf.distribute.MirroredStrategy] = []
+_made: list[tf.distribute.MirroredStrategy] = []  # by `mirrored`
 _INSTEAD = (
     "use one strategy for the whole process: training.make_strategy('mirrored') returns the same "
     "one each time; to train with another one, start another process"
@@ -106,9 +107,7 @@ def make_strategy(
 
 
 def _multi_worker(
-    workers: Sequence[str] | None,
-    index: int | None,
-    wait: float,
+    workers: Sequence[str] | None, index: int | None, wait: float
 ) -> tf.distribute.Strategy:
     addresses, index = read_cluster(workers, index)
     rendezvous(addresses, index, wait, __version__)
@@ -127,27 +126,18 @@ def _multi_worker(
 
 
 def mirrored(devices: Sequence[str]) -> tf.distribute.MirroredStrategy:
-    """Return the process's `MirroredStrategy` for devices such as "/device:GPU:0".
-
-    It is the same one at each call.
-    """
-    for strategy in _used:
+    """Return the process's `MirroredStrategy` for devices such as "/device:GPU:0"."""
+    for strategy in [*_used, *_made]:
         there = strategy.extended.worker_devices
         if len(there) == len(devices) and all(map(str.endswith, there, devices)):
             return strategy
-    return _made(tuple(devices))
-
-
-@functools.cache
-def _made(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
-    return tf.distribute.MirroredStrategy(list(devices))
+    _made.append(tf.distribute.MirroredStrategy(list(devices)))
+    return _made[-1]
 
 
 def use_mirrored(strategy: tf.distribute.Strategy) -> None:
     """Remember which `MirroredStrategy` this process trains with."""
-    if _IN_JAX:
-        return
-    mirrors = isinstance(strategy, tf.distribute.MirroredStrategy)
+    mirrors = not _IN_JAX and isinstance(strategy, tf.distribute.MirroredStrategy)
     if not mirrors or strategy.num_replicas_in_sync == 1:
         return
     if not _used:
@@ -215,12 +205,10 @@ def tpu_here() -> str | None:
 
 @functools.cache
 def tpu_strategy(name: str | None, seconds: float) -> tf.distribute.TPUStrategy:
-    """Return a `TPUStrategy` for a TPU, for which it waits so many seconds.
-
-    It is one for the process: initialising a TPU again deletes everything on it.
+    """Return the `TPUStrategy` of the process: initialising a TPU again deletes all that is on it.
 
     `name` is "local" (chips of this machine), the name of a Cloud TPU, or grpc://host:port; None:
-    the one that `tpu_here` finds.
+    the one that `tpu_here` finds. It waits so many seconds.
     """
     name = name or tpu_here()
     if not name:

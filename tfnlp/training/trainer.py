@@ -26,13 +26,11 @@ from tfnlp.training.callbacks import optimizer_shown
 from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
 from tfnlp.training.engines.step import StepSettings
 from tfnlp.training.history import History, means, without_targets
-from tfnlp.training.keras_optimizer import KerasOptimizer
-from tfnlp.training.layer_rates import LayerRates
-from tfnlp.training.loop import Intervals, Loop, Validation
+from tfnlp.training.loop import Loop, Validation
 from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling, matmul_dtype
-from tfnlp.training.optimizer_base import Optimizer
+from tfnlp.training.optimizer_base import KerasOptimizer, Optimizer
 from tfnlp.training.optimizers import as_optimizer, optimizer_settings
-from tfnlp.training.schedules import Rate, as_rate, rate_settings
+from tfnlp.training.schedules import LayerRates, Rate, as_rate, rate_settings
 from tfnlp.training.strategy import default_strategy, mixed_up, use_mirrored
 
 if keras.backend.backend() == "jax":
@@ -53,10 +51,9 @@ _NO_EXACT_RESUME = (
 
 
 def _raises_worker_lost(method: F) -> F:
-    """Make a method of an object with `workers` raise `WorkerLost` if another worker is lost.
+    """Make a method of the trainer raise `WorkerLost` if another worker is lost.
 
-    It raises ValueError if TensorFlow mixes up two strategies of the process. JAX's errors are of
-    the other kinds.
+    It raises ValueError if TensorFlow mixes up two strategies of the process.
     """
 
     @functools.wraps(method)
@@ -133,14 +130,27 @@ class Trainer:
         if backend not in ("tensorflow", "jax"):
             raise ValueError(f"the backend of Keras is {backend}; training needs tensorflow or jax")
         counts = dict(accumulation=accumulation, steps_per_call=steps_per_call, keep=keep)
-        _check_ranges(counts, clip_norm, loss_scale)
+        for name, value in counts.items():
+            if value < 1:
+                raise ValueError(f"{name}={value} must be at least 1")
+        if clip_norm is not None and not clip_norm > 0:
+            raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
+        if not 0 < loss_scale < math.inf:
+            raise ValueError(f"loss_scale={loss_scale} must be positive and finite")
         check_remat(remat)
         self.objective = _as_objective(objective, loss)
         self.strategy = strategy or default_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
         self.directory = None if directory is None else str(directory)
         self.history, self._rate = History(), as_rate(learning_rate)
-        self._build_optimizer(optimizer, layer_rates)
+        with self.strategy.scope():
+            self.optimizer = as_optimizer(optimizer, self._rate)
+        if layer_rates is not None:
+            if isinstance(self.optimizer, KerasOptimizer):
+                raise ValueError("layer_rates need an optimizer of tfnlp.training, not of Keras")
+            layer_rates.build(self.objective.model)
+        with self.strategy.scope():
+            self.optimizer.build(self.objective.model.trainable_variables)
         scaling = as_loss_scaling(loss_scaling, matmul_dtype(self.objective.model))
         settings = StepSettings(
             self.objective,
@@ -173,16 +183,6 @@ class Trainer:
         if self.directory is not None:
             folder = joined(self.directory, "checkpoints")
             self._checkpoints = Checkpoints(folder, self.engine.variables(), keep)
-
-    def _build_optimizer(self, optimizer: Any, layer_rates: LayerRates | None) -> None:
-        with self.strategy.scope():
-            self.optimizer = as_optimizer(optimizer, self._rate)
-        if layer_rates is not None:
-            if isinstance(self.optimizer, KerasOptimizer):
-                raise ValueError("layer_rates need an optimizer of tfnlp.training, not of Keras")
-            layer_rates.build(self.objective.model)
-        with self.strategy.scope():
-            self.optimizer.build(self.objective.model.trainable_variables)
 
     @property
     def step(self) -> int:
@@ -254,7 +254,7 @@ class Trainer:
             raise ValueError("patience needs `validation` data to watch")
         use_mirrored(self.strategy)
         batches = Batches(data, self.objective)
-        self._check_batch(batches.batch_size)
+        self._check_batch(batches.batch_size, self.accumulation)
         if self._rate is not None:
             self._settings["learning_rate"] = rate_settings(self._rate, steps)
         alone = contextlib.nullcontext()
@@ -264,13 +264,22 @@ class Trainer:
             if self._checkpoints:
                 if not batches.exact:
                     warnings.warn(_NO_EXACT_RESUME, stacklevel=3)
-                self._resume(steps)
+                check_settings(self.directory, self._checkpoints, jsonable(self._settings))
+                self.restore()
+                if self.step > steps:
+                    raise ValueError(
+                        f"{self.directory} holds a run of {self.step} steps, more than "
+                        f"steps={steps}; choose another directory to start a new one"
+                    )
             last = self.step if self.history.stopped_early(monitor, patience) else steps
             loop = Loop(
                 self,
+                steps,
                 last,
-                Intervals.of(steps, evaluate_every, checkpoint_every, log_every),
                 validation=validation,
+                evaluate_every=evaluate_every,
+                checkpoint_every=checkpoint_every,
+                log_every=log_every,
                 patience=patience,
                 monitor=monitor,
                 callbacks=callbacks,
@@ -310,7 +319,7 @@ class Trainer:
         for batch in batches:
             batch = self.objective.as_dict(batch)
             size = next(iter(batch.values())).shape[0]
-            self._check_batch(size, accumulation=1)
+            self._check_batch(size, 1)
             sums, state = self.engine.evaluate(batch, state)
             for name, value in sums.items():
                 totals[name] = totals.get(name, 0.0) + float(value)
@@ -324,10 +333,8 @@ class Trainer:
     def restore(self, best: bool = False) -> int:
         """Load the newest whole checkpoint (or the best) and the run's history, if there is one.
 
-        The best one has no state of the optimizer: `fit` goes on from the newest.
-
-        Returns:
-            the step it was written at, or 0.
+        The best one has no state of the optimizer: `fit` goes on from the newest. Return the step
+        it was written at, or 0.
 
         Raises:
             ValueError: if checkpoints are there and none can be read, or not every worker sees
@@ -357,19 +364,8 @@ class Trainer:
             self._checkpoints.save(self.step, state, "best" if best else "step")
         self.workers.gather(self.step)  # no worker continues, or reads it, before it is whole
 
-    def _resume(self, steps: int) -> None:
-        """Load the newest checkpoint, if it is one of a run with these settings."""
-        check_settings(self.directory, self._checkpoints, jsonable(self._settings))
-        self.restore()
-        if self.step > steps:
-            raise ValueError(
-                f"{self.directory} holds a run of {self.step} steps, more than steps={steps}; "
-                "choose another directory to start a new one"
-            )
-
-    def _check_batch(self, size: int | None, accumulation: int | None = None) -> None:
+    def _check_batch(self, size: int | None, accumulation: int) -> None:
         replicas = self.engine.replicas
-        accumulation = self.accumulation if accumulation is None else accumulation
         parts = replicas * accumulation
         if parts > 1 and size is None:
             raise ValueError(
@@ -385,23 +381,9 @@ class Trainer:
     def train_steps(self, iterator: Iterator[Any], count: Any) -> dict[str, Any]:
         """Run `count` steps on the next batches, without checkpoints; return the sums over them.
 
-        StopIteration says that the data has ended.
-
-        Args:
-            iterator: from `engine.batches`.
-            count: an int, or under TensorFlow an int tensor.
+        The iterator is from `engine.batches`; StopIteration says that the data has ended.
         """
         return self.engine.train(iterator, count)
-
-
-def _check_ranges(counts: dict[str, int], clip_norm: float | None, loss_scale: float) -> None:
-    for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"{name}={value} must be at least 1")
-    if clip_norm is not None and not clip_norm > 0:
-        raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
-    if not 0 < loss_scale < math.inf:
-        raise ValueError(f"loss_scale={loss_scale} must be positive and finite")
 
 
 def _as_objective(objective: Any, loss: Any) -> Objective:

@@ -24,9 +24,6 @@ def read_cluster(
             "index": i}}`; a "chief" counts as the first worker.
         index: which of them this process is, from 0.
 
-    Returns:
-        (addresses, index).
-
     Raises:
         ValueError: if no cluster is given, or it is malformed.
     """

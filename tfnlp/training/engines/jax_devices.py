@@ -35,10 +35,6 @@ class JaxDevices:
             device instead of all of them. The numbers are the same; a step also gathers the
             weights.
         addresses: of the processes, for messages.
-
-    Attributes:
-        num_replicas_in_sync: the number of devices.
-        processes: JAX's numbers of the processes that they belong to.
     """
 
     def __init__(
@@ -86,10 +82,7 @@ class JaxDevices:
         return jax.make_array_from_callback(value.shape, sharding, lambda part: value[part])
 
     def copied(self, value: jax.Array, spec: PartitionSpec) -> jax.Array:
-        """Return an array on the devices that shares no memory with `value`.
-
-        `value` is one that this process can read; every process passes the same one.
-        """
+        """Return an array on the devices that shares no memory with `value`, see `place`."""
         sharding = self.sharding(spec)
         if sharding.is_fully_addressable:
             return jax.device_put(value, sharding, may_alias=False)
@@ -110,10 +103,7 @@ class JaxDevices:
         return jax.block_until_ready(values) if len(self.processes) > 1 else values
 
     def whole(self, value: jax.Array) -> jax.Array:
-        """Return an array that this process can read, of one that lies on several processes.
-
-        All of them must call it.
-        """
+        """Return an array that this process can read; all processes must call it."""
         if value.is_fully_addressable:
             return value
         return self.finished(self._replicated(value)).addressable_data(0)
@@ -171,9 +161,12 @@ def keep_freed_memory() -> bool:
     To be called before JAX starts its threads, which is when it makes its first array. All threads
     then allocate from the one heap that can grow. `TFNLP_KEEP_MEMORY=0` prevents it.
     """
-    if os.environ.get("TFNLP_KEEP_MEMORY") == "0" or not _only_cpu():
-        return False
-    if not sys.platform.startswith("linux"):
+    platforms = os.environ.get("JAX_PLATFORMS")
+    only_cpu = platforms == "cpu" or not (
+        platforms or any(importlib.util.find_spec(name) for name in _ACCELERATORS)
+    )
+    off = os.environ.get("TFNLP_KEEP_MEMORY") == "0"
+    if off or not only_cpu or not sys.platform.startswith("linux"):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -183,13 +176,6 @@ def keep_freed_memory() -> bool:
     # One heap; no block outside of it; its end is never given back.
     settings = ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1))
     return all([mallopt(*setting) for setting in settings])
-
-
-def _only_cpu() -> bool:
-    platforms = os.environ.get("JAX_PLATFORMS")
-    if platforms:
-        return platforms == "cpu"
-    return not any(importlib.util.find_spec(name) for name in _ACCELERATORS)
 
 
 keep_freed_memory()  # here, because models are built before there is an engine

@@ -14,9 +14,9 @@ from tfnlp.layers.types import Tensor
 from tfnlp.objectives import Objective
 from tfnlp.training.batches import Batches
 from tfnlp.training.checkpoints import model_variables
-from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loss_scaling import LossScaling
 from tfnlp.training.randomness import seeded
+from tfnlp.training.schedules import LayerRates
 from tfnlp.training.workers import Workers
 
 Tensors = dict[str, Tensor]
