@@ -131,9 +131,7 @@ def test_multi_worker_comes_before_anything_else_in_jax():
     )
     env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     found = run_python(code, env=env, check=False)
-    assert found.stderr.strip().splitlines()[-1] == (
-        "ValueError: the strategy 'multi_worker' must be made before anything else runs in JAX"
-    )
+    assert "before anything else runs in JAX" in found.stderr.strip().splitlines()[-1]
 
 
 ONE_TOY = ("--dropout", 0.2)
@@ -157,18 +155,17 @@ def ends_as(whole, folder):
             np.testing.assert_array_equal(x, y)
 
 
-def stop(run, number):
-    """Send a signal to a worker after its third step."""
-    for line in run.stdout:
-        if int(line) == 3:
-            run.send_signal(number)
-            return
+def signalled(folder, index, number):
+    """Two workers, one of which gets a signal after its third step."""
+    outputs, runs = pair(folder, *ONE_TOY, models=["gpt"], steps=8)
+    next(line for line in runs[index].stdout if int(line) == 3)
+    runs[index].send_signal(number)
+    return outputs, runs
 
 
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_worker_is_named_by_the_other_and_both_resume(whole, tmp_path, killed):
-    outputs, runs = pair(tmp_path, *ONE_TOY, models=["gpt"], steps=8)
-    stop(runs[killed], signal.SIGKILL)
+    outputs, runs = signalled(tmp_path, killed, signal.SIGKILL)
     left = 1 - killed
     runs[left].communicate(timeout=300)
     runs[killed].wait()
@@ -179,8 +176,7 @@ def test_a_killed_worker_is_named_by_the_other_and_both_resume(whole, tmp_path, 
 
 
 def test_sigterm_to_one_worker_stops_both_with_a_checkpoint(whole, tmp_path):
-    outputs, runs = pair(tmp_path, *ONE_TOY, models=["gpt"], steps=8)
-    stop(runs[1], signal.SIGTERM)
+    outputs, runs = signalled(tmp_path, 1, signal.SIGTERM)
     for run, output in zip(runs, outputs, strict=True):
         run.communicate(timeout=300)
         assert run.returncode not in (0, -signal.SIGTERM)

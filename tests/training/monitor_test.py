@@ -118,7 +118,8 @@ def test_speeds_and_a_profile_are_written_in_jax(tmp_path):
 
 def test_speeds_are_sums_over_time():
     now = [0.0]
-    seconds = Monitor(keras_model(), lambda: now[0])
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    seconds = Monitor(model, lambda: now[0])
 
     def call(duration, steps=2.0, tokens=100.0, waited=0.0):
         with seconds:
@@ -140,10 +141,6 @@ def test_speeds_are_sums_over_time():
     assert seconds.recent()["tokens_per_second"] == pytest.approx(7.0, rel=1e-2)
     assert seconds.recent()["input_wait"] == pytest.approx(0.0, abs=1e-3)
     assert seconds.row()["tokens_per_second"] == pytest.approx(7.0)
-
-
-def keras_model():
-    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
 
 
 def test_bad_profiles_are_named(tmp_path):

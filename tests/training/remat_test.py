@@ -1,59 +1,40 @@
 """A `Trainer` with rematerialisation trains alike, on both engines."""
 
-import json
-
 import numpy as np
 import pytest
 
 from tests.support import ROOT, run_python
-from tests.training import elmo_toy, toy
+from tests.training import toy
+from tests.training.scale_run import TOYS
+from tfnlp import training
 
 STEPS = 4
 
 
-def trained(name, remat):
-    """The losses and the weights of a run with dropout, in two micro-batches or with state."""
-    if name == "bert":
-        trainer = toy.toy_trainer(dropout=0.2, num_layers=2, accumulation=2, remat=remat)
-        data = toy.ToyBatches()
-    else:
-        trainer = elmo_toy.toy_trainer(task=dict(dropout=0.2, num_samples=5), remat=remat)
-        data = elmo_toy.toy_windows()
-    history = trainer.fit(data, STEPS, log_every=1, progress=False)
-    losses = [row["loss"] for row in history.train]
-    return losses, [v.numpy() for v in trainer.objective.model.trainable_variables]
-
-
-def differences():
-    """For each toy the losses of both runs, and the largest difference of their weights."""
-    found = {}
-    for name in ("bert", "elmo"):
-        (losses, weights), (again, other) = (trained(name, remat) for remat in ("none", "full"))
-        apart = max(np.abs(a - b).max() for a, b in zip(weights, other, strict=True))
-        found[name] = {"losses": [losses, again], "weights": float(apart)}
-    return found
-
-
-def assert_same(found):
-    """With dropout, which draws the same masks again."""
-    for name, run in found.items():
-        losses, again = run["losses"]
-        assert len(set(losses)) == len(losses) > 1
-        np.testing.assert_allclose(again, losses, rtol=2e-6, err_msg=name)
-        assert run["weights"] < 2e-6, name
+def check():
+    """With dropout, which draws the same masks again; in two micro-batches or with state."""
+    for name, accumulation in (("bert", 2), ("elmo", 1)):
+        losses, weights = [], []
+        for remat in ("none", "full"):
+            more = dict(accumulation=accumulation, remat=remat, dropout=0.2)
+            trainer, data, _ = TOYS[name](training.default_strategy(), **more)
+            history = trainer.fit(data, STEPS, log_every=1, progress=False)
+            losses.append([row["loss"] for row in history.train])
+            weights.append(toy.weights(trainer))
+        assert len(set(losses[0])) == STEPS
+        np.testing.assert_allclose(*losses, rtol=2e-6, err_msg=name)
+        toy.assert_same(*weights, rtol=0, atol=2e-6)
 
 
 @pytest.mark.slow
 def test_the_same_training():
-    assert_same(differences())
+    check()
 
 
 @pytest.mark.long
 def test_the_same_training_in_jax():
-    code = "import json; from tests.training import remat_test as test; "
-    code += "print(json.dumps(test.differences()))"
     env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    assert_same(json.loads(run_python(code, env=env, folder=ROOT).stdout.splitlines()[-1]))
+    run_python("from tests.training import remat_test; remat_test.check()", env=env, folder=ROOT)
 
 
 def test_an_unknown_kind_is_refused():

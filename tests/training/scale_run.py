@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.training import elmo_toy, gpt_toy, toy, transformer_toy
+from tests.training import elmo_toy, toy
 from tfnlp import training
 
 STEPS = 4
@@ -40,14 +40,14 @@ TOYS = {
         elmo_toy.toy_windows().evaluation_batches(3),
     ),
     "gpt": lambda strategy, **more: (
-        gpt_toy.toy_trainer(strategy, **more),
-        gpt_toy.toy_windows(),
-        gpt_toy.held_out(),
+        toy.gpt_trainer(strategy, **more),
+        toy.gpt_windows(),
+        toy.gpt_held_out(),
     ),
     "transformer": lambda strategy, **more: (
-        transformer_toy.toy_trainer(strategy, **more),
-        transformer_toy.PairBatches(),
-        [transformer_toy.PairBatches(seed=99).batch(0)],
+        toy.translation_trainer(strategy, **more),
+        toy.PairBatches(),
+        [toy.PairBatches(seed=99).batch(0)],
     ),
 }
 

@@ -44,9 +44,8 @@ class BertPretraining(Objective):
             return super().outputs(batch, training)
         softmax, model = self._softmax
         outputs = model(self.inputs(batch), training=training)
-        ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
-        sums = softmax.sums(outputs["mlm_hidden"], outputs["mlm_logits"], ids, weights)
-        return {**outputs, "mlm_sums": sums}
+        rest = outputs["mlm_logits"], batch["masked_lm_ids"], batch["masked_lm_weights"]
+        return {**outputs, "mlm_sums": softmax.sums(outputs["mlm_hidden"], *rest)}
 
     def targets(self, batch: Batch) -> Tensors:
         counts = {}

@@ -1,11 +1,10 @@
 """The loss of coreference: which spans are mentions, and which mention each of them follows."""
 
-import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.models.coreference import NEVER
-from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors
+from tfnlp.objectives.objective import Batch, Objective, Tensors
 
 
 class CoreferenceLoss(Objective):
@@ -24,13 +23,10 @@ class CoreferenceLoss(Objective):
     that do not count.
     """
 
-    def __init__(self, model: keras.Model) -> None:
-        super().__init__(model)
-
     def targets(self, batch: Batch) -> Tensors:
-        layer = self.model.get_layer("coreference")
+        share = self.model.get_layer("coreference").kept
         words = ops.sum(ops.cast(batch["word_positions"] > 0, "float32"), axis=1)
-        kept = ops.sum(ops.ceil(words * layer.kept) * batch["weights"])
+        kept = ops.sum(ops.ceil(words * share) * batch["weights"])
         return {"mention": kept, "antecedent": kept}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
@@ -44,9 +40,6 @@ class CoreferenceLoss(Objective):
             "mention": ops.sum(mentions * weights),
             "antecedent": ops.sum(antecedents * weights),
         }
-
-    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        return {}
 
     def _antecedents(self, labels: Tensor, outputs: Batch) -> Tensor:
         """Return `-log P` of kept spans: `[B, K]`, 0 of those that are not there."""

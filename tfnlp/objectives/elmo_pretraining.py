@@ -1,7 +1,5 @@
 """ELMo's pretraining: language models for the next and for the previous word."""
 
-from collections.abc import Callable
-
 import keras
 import numpy as np
 from keras import ops
@@ -46,11 +44,14 @@ class ElmoPretraining(Objective):
         else:
             table = np.asarray(characters, "int16")
             # A function, so that the variable can be made where no values are (`tfnlp plan`).
-            self.characters = _constant(lambda *_, **__: table, "int16", "characters", table.shape)
+            self.characters = keras.Variable(
+                lambda *_, **__: table, table.shape, "int16", trainable=False, name="characters"
+            )
             self.tables = [self.characters]
         self.distinct = distinct and keras.backend.backend() == "tensorflow"
         shape = (batch_size, *model.input["state"].shape[1:])
-        self.state = {"state": _constant("zeros", "float32", "state", shape)}
+        state = keras.Variable("zeros", shape, "float32", trainable=False, name="state")
+        self.state = {"state": state}
         # With this many characters after the longest word, no position of a filter is lost.
         self._margin = max(width for width, _ in model.get_layer("char_cnn").filters)
 
@@ -97,15 +98,5 @@ class ElmoPretraining(Objective):
         if "forward_loss" not in means:
             return means
         forward, backward = means["forward_loss"], means["backward_loss"]
-        perplexities = {
-            "forward_perplexity": perplexity(forward),
-            "backward_perplexity": perplexity(backward),
-            "perplexity": perplexity((forward + backward) / 2),
-        }
-        return {**means, **perplexities}
-
-
-def _constant(
-    value: Callable[..., np.ndarray] | str, dtype: str, name: str, shape: tuple[int, ...]
-) -> keras.Variable:
-    return keras.Variable(value, shape=shape, dtype=dtype, trainable=False, name=name)
+        losses = {"forward_": forward, "backward_": backward, "": (forward + backward) / 2}
+        return {**means, **{f"{name}perplexity": perplexity(x) for name, x in losses.items()}}

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfnlp.objectives.cross_entropy import TiedSoftmax, whole_sums
-from tfnlp.objectives.objective import Batch, Objective, Tensors, perplexity
+from tfnlp.objectives.objective import Batch, Objective, Tensors, perplexity, with_perplexity
 
 
 class GPTPretraining(Objective):
@@ -39,9 +39,7 @@ class GPTPretraining(Objective):
 
         `word_perplexity = exp(loss * tokens / words)`, only with `tokens_per_word`.
         """
-        if "lm_loss" not in means:
-            return means
-        report = {**means, "perplexity": perplexity(means["lm_loss"])}
-        if self.tokens_per_word is not None:
+        report = with_perplexity(means, "lm_loss")
+        if self.tokens_per_word is not None and "lm_loss" in means:
             report["word_perplexity"] = perplexity(means["lm_loss"] * self.tokens_per_word)
         return report

@@ -76,8 +76,7 @@ class KerasObjective(Objective):
             )
         self._structure = keras.tree.map_structure(lambda _: 0, inputs)
         flat = {f"inputs:{i}": x for i, x in enumerate(keras.tree.flatten(inputs))}
-        flat["targets"] = targets
-        return {**flat, "sample_weight": weight[0]} if weight else flat
+        return {**flat, "targets": targets, **({"sample_weight": weight[0]} if weight else {})}
 
     def inputs(self, batch: Mapping[str, Any]) -> Any:
         if "inputs:0" not in batch:

@@ -114,3 +114,8 @@ def without_padding(batch: Batch, names: Collection[str]) -> Batch:
 def perplexity(loss: float) -> float:
     """Return e to the loss, infinity where that overflows."""
     return math.exp(loss) if loss < 700 else math.inf
+
+
+def with_perplexity(means: dict[str, float], loss: str) -> dict[str, float]:
+    """Return means with the perplexity of a loss, if it is among them."""
+    return {**means, "perplexity": perplexity(means[loss])} if loss in means else means

@@ -10,7 +10,7 @@ from keras import ops
 from tfnlp.extras import needed
 from tfnlp.layers.types import Tensor
 from tfnlp.objectives.cross_entropy import smoothed_cross_entropy
-from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, perplexity
+from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, with_perplexity
 
 
 class Translation(Objective):
@@ -60,7 +60,7 @@ class Translation(Objective):
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with `perplexity = exp(nll)`."""
-        return {**means, "perplexity": perplexity(means["nll"])} if "nll" in means else means
+        return with_perplexity(means, "nll")
 
 
 class LengthScore(NamedTuple):

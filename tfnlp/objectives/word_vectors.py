@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.objectives.objective import Batch, Objective, Tensors, perplexity
+from tfnlp.objectives.objective import Batch, Objective, Tensors, with_perplexity
 
 
 class Word2Vec(Objective):
@@ -84,6 +84,4 @@ class NNLMPretraining(Objective):
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with `perplexity` per word."""
-        if "lm_loss" not in means:
-            return means
-        return {**means, "perplexity": perplexity(means["lm_loss"])}
+        return with_perplexity(means, "lm_loss")
