@@ -1,13 +1,15 @@
-"""TensorFlow and JAX train alike, and a run goes from one to the other."""
+"""TensorFlow and JAX train alike, a run goes from one to the other, and killed ones resume."""
 
-import json
+import signal
 
 import numpy as np
 import pytest
 
 from tests.support import ROOT, run_python
 from tests.training import scale_test
+from tests.training.elmo_toy import toy_windows
 from tests.training.scale_run import train
+from tests.training.scale_test import assert_same_rows, rows
 from tfnlp import training
 
 MODELS = ("bert", "elmo", "gpt", "transformer")
@@ -27,10 +29,6 @@ def trained(output, *arguments, **settings):
     """The folder of a run that is waited for."""
     scale_test.finish([start(output, *arguments, **settings)], [output])
     return output
-
-
-def rows(folder, model):
-    return json.loads((folder / f"{model}.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +52,7 @@ def test_losses_are_those_of_tensorflow(folder, model):
     more = dict(models=[model], devices=4)
     in_jax = trained(folder / "jax", "jax", "--draw", "--shard-optimizer", **more)
     want, found = rows(in_tensorflow(folder, model), model), rows(in_jax, model)
-    for part, count in (("train", STEPS), ("validation", STEPS // 2)):
-        assert len(found[part]) == len(want[part]) == count
-        for a, b in zip(found[part], want[part], strict=True):
-            assert a.keys() == b.keys()
-            np.testing.assert_allclose(a["loss"], b["loss"], rtol=0, atol=2e-5)
-            np.testing.assert_allclose(list(a.values()), list(b.values()), rtol=1e-3, atol=1e-3)
-            assert list(a) == list(b)  # the order in which measures are shown
-    assert np.ptp([row["loss"] for row in want["train"]]) > 0.05  # no two steps are alike
+    assert_same_rows(found, want, STEPS, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.long
@@ -96,3 +87,65 @@ def test_data_that_ends_within_a_call_is_used_to_its_end():
     found = run_python(DATA_ENDS, env=env, folder=ROOT, check=False)
     line = found.stderr.strip().splitlines()[-1]
     assert line.startswith("ValueError: data ended after step 7 of 20; it must have a batch")
+
+
+# Engine, devices, and steps of a call, after each of which there is a checkpoint.
+engines = pytest.mark.parametrize("engine", [("tensorflow", 1, 1), ("jax", 2, 3)], ids=str)
+
+
+def writing(folder, model, steps, engine):
+    """A process that trains a toy with dropout, writes checkpoints and prints the steps."""
+    name, devices, calls = engine
+    more = ["--dropout", 0.2, "--directory", folder]
+    more += ["--steps-per-call", calls, "--every", calls, "--save-every", calls]
+    return start(folder, name, *more, models=[model], devices=devices, steps=steps)
+
+
+def kill(run, step):
+    """Kill a run while it writes the checkpoint of a step."""
+    for line in run.stdout:
+        if int(line) >= step:
+            run.send_signal(signal.SIGKILL)
+            break
+    run.stdout.close()
+    assert run.wait() == -signal.SIGKILL
+
+
+@pytest.mark.long
+@engines
+@pytest.mark.parametrize("model", ["bert", "elmo", "gpt"])
+def test_a_killed_run_ends_bit_identical(engine, model, tmp_path):
+    epoch = toy_windows().steps_per_epoch  # ELMo's run, and GPT's, cross the end of an epoch
+    steps, kills = {
+        "bert": (12, (4, 8)), "elmo": (epoch + 3, (epoch - 1,)), "gpt": (9, (4,)),
+    }[model]  # fmt: skip
+    calls = engine[-1]
+    steps += 3 * (calls - 1)  # so that it does not end before it is killed
+    whole = writing(tmp_path / "whole", model, steps, engine)
+    for step in kills:
+        kill(writing(tmp_path / "killed", model, steps, engine), step)
+    resumed = writing(tmp_path / "killed", model, steps, engine)
+    assert [int(line) for line in whole.stdout] == [*range(calls, steps, calls), steps]
+    done = [int(line) for line in resumed.stdout]
+    assert whole.wait() == 0 and resumed.wait() == 0
+    assert kills[-1] - 1 <= done[0] <= kills[-1] + 3 * calls and done[-1] == steps
+    a, b = (np.load(tmp_path / name / f"{model}.npz") for name in ("whole", "killed"))
+    assert len(a.files) == len(b.files) >= 16
+    for name in a.files:
+        np.testing.assert_array_equal(a[name], b[name])
+
+
+@pytest.mark.long
+@engines
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_a_checkpoint_of_the_step_it_came_in(engine, number, tmp_path):
+    before = signal.signal(number, signal.SIG_DFL)  # else one that is ignored here is ignored there
+    run = writing(tmp_path, "bert", 12, engine)
+    signal.signal(number, before)
+    for line in run.stdout:
+        if int(line) == 3:
+            run.send_signal(number)
+    assert run.wait() != 0
+    checkpoints = sorted(p.name for p in (tmp_path / "bert" / "checkpoints").glob("step-*"))
+    assert checkpoints[-1] >= "step-0000000003"
+    assert not (tmp_path / "bert.npz").exists()

@@ -9,8 +9,14 @@ import pytest
 from safetensors.numpy import load_file
 
 from tests.support import run_python, start_python
-from tests.training.engines_test import MODELS, STEPS, rows, start, trained
-from tests.training.scale_test import addresses, finish, worker_arguments
+from tests.training.engines_test import MODELS, STEPS, start, trained
+from tests.training.scale_test import (
+    addresses,
+    assert_same_rows,
+    finish,
+    rows,
+    worker_arguments,
+)
 
 FEW = ("--draw", "--save-every", 25)
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
@@ -86,12 +92,7 @@ def in_two(folder):
 def test_losses_weights_and_checkpoints_are_those_of_one_process(in_one, in_two, model):
     want = rows(in_one, model)
     for output in in_two:
-        found = rows(output, model)
-        for part, count in (("train", STEPS), ("validation", STEPS // 2)):
-            assert len(found[part]) == len(want[part]) == count
-            for a, b in zip(found[part], want[part], strict=True):
-                assert list(a) == list(b)
-                np.testing.assert_allclose(a["loss"], b["loss"], rtol=0, atol=2e-5)
+        assert_same_rows(rows(output, model), want, STEPS)
     for a, b in zip(*(arrays(output, model) for output in in_two), strict=True):
         np.testing.assert_array_equal(a, b)
     shared = in_two[0].parent / "shared"
