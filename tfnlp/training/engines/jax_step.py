@@ -7,7 +7,6 @@ then applied.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -149,18 +148,35 @@ class JaxStep:
         scale: Any,
     ) -> tuple[list[jax.Array], list[jax.Array], Arrays, Arrays]:
         """Return gradients, other variables, state and sums of a share, summed over all shares."""
-        key = jax.random.key(self.settings.seed)
+        settings, replicas = self.settings, self.devices.num_replicas_in_sync
+        key = jax.random.key(settings.seed)
         for number in (step, lax.axis_index(AXIS)):
             key = jax.random.fold_in(key, number)
-        micro = functools.partial(self._micro, weights, tables, counts, key, scale)
-        rows, parts = {**batch, **state}, self.settings.accumulation
-        if self.objective.compares and parts * self.devices.num_replicas_in_sync > 1:
+        rows, parts = {**batch, **state}, settings.accumulation
+        if self.objective.compares and parts * replicas > 1:
             rows = {**rows, **self._compared(self._bound(weights, others, tables), rows, key)}
+
+        def micro(others: list[jax.Array], rows: Arrays, index: Any) -> tuple[Any, ...]:
+            """Return gradients, sums, new state and other variables of one micro-batch."""
+            seeds = self._drawn(key, index)
+
+            def loss(weights: list[jax.Array]) -> tuple[jax.Array, tuple[Any, ...]]:
+                values = self._bound(weights, others, tables)
+                with rematerialization(settings.remat):
+                    total, sums, new, scope = micro_batch_loss(
+                        self.objective, rows, counts, seeds, replicas * parts, scale, values
+                    )
+                self._sum_names = list(sums)
+                return total, (sums, new, [scope.get_current_value(v) for v in self.others])
+
+            gradients, found = jax.grad(loss, has_aux=True)(weights)
+            return gradients, *found
+
         if parts == 1:
             gradients, sums, state, others = micro(others, rows, 0)
         else:
             gradients, sums, state, others = _accumulated(micro, others, rows, parts)
-        if self.devices.num_replicas_in_sync == 1:
+        if replicas == 1:
             return gradients, others, state, sums  # a sum over one device would copy them all
         gradients, sums = lax.psum((gradients, sums), AXIS)
         # Every device has seen other rows: running averages are averaged.
@@ -168,37 +184,6 @@ class JaxStep:
             lax.pmean(x, AXIS) if jnp.issubdtype(x.dtype, jnp.floating) else x for x in others
         ]
         return gradients, others, state, sums
-
-    def _micro(
-        self,
-        weights: list[jax.Array],
-        tables: list[jax.Array],
-        counts: Arrays,
-        key: jax.Array,
-        scale: Any,
-        others: list[jax.Array],
-        rows: Arrays,
-        index: Any,
-    ) -> tuple[list[jax.Array], Arrays, Arrays, list[jax.Array]]:
-        """Return gradients, sums, new state and other variables of one micro-batch."""
-        seeds = self._drawn(key, index)
-
-        def loss(weights: list[jax.Array]) -> tuple[jax.Array, tuple[Any, ...]]:
-            with rematerialization(self.settings.remat):
-                total, sums, new, scope = micro_batch_loss(
-                    self.objective,
-                    rows,
-                    counts,
-                    seeds,
-                    self.devices.num_replicas_in_sync * self.settings.accumulation,
-                    scale,
-                    self._bound(weights, others, tables),
-                )
-            self._sum_names = list(sums)
-            return total, (sums, new, [scope.get_current_value(v) for v in self.others])
-
-        gradients, found = jax.grad(loss, has_aux=True)(weights)
-        return gradients, *found
 
     def _drawn(self, key: jax.Array, index: Any) -> list[jax.Array]:
         """Return the seeds of the random layers in one micro-batch."""
