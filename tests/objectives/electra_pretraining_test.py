@@ -22,28 +22,26 @@ def test_sums_counts_and_measures(task):
     metrics = task.metrics(batch, outputs)
     assert set(task.inputs(batch)) == set(batch)
 
-    words = dict(n=0.0, loss=0.0, right=0.0)
-    tokens = dict(n=0, loss=0.0, right=0, replaced=0, marked=0, found=0)
+    ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
     logits = np.asarray(outputs["mlm_logits"], "float64")
-    marks = np.asarray(outputs["discriminator_logits"], "float64")
-    labels = np.asarray(outputs["replaced"])
-    for b in range(len(logits)):
-        for row, target, weight in zip(
-            logits[b], batch["masked_lm_ids"][b], batch["masked_lm_weights"][b], strict=True
-        ):
-            if weight:
-                words["n"] += 1
-                words["loss"] -= np.log(np.exp(row[target]) / np.exp(row).sum())
-                words["right"] += row.argmax() == target
-        for t in np.flatnonzero(batch["input_mask"][b]):
-            p = 1 / (1 + np.exp(-marks[b, t]))
-            label, marked = labels[b, t] == 1, p > 0.5
-            tokens["n"] += 1
-            tokens["loss"] -= np.log(p if label else 1 - p)
-            tokens["right"] += label == marked
-            tokens["replaced"] += label
-            tokens["marked"] += marked
-            tokens["found"] += label and marked
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    words = {
+        "n": weights.sum(),
+        "loss": -(np.take_along_axis(log_p, ids[..., None], -1)[..., 0] * weights).sum(),
+        "right": ((logits.argmax(-1) == ids) * weights).sum(),
+    }
+    real, label = batch["input_mask"] == 1, np.asarray(outputs["replaced"]) == 1
+    p = 1 / (1 + np.exp(-np.asarray(outputs["discriminator_logits"], "float64")))
+    marked = p > 0.5
+    values = {
+        "n": real,
+        "loss": -np.log(np.where(label, p, 1 - p)),
+        "right": label == marked,
+        "replaced": label,
+        "marked": marked,
+        "found": label & marked,
+    }
+    tokens = {name: value[real].sum() for name, value in values.items()}
     assert 0 < tokens["found"] <= min(tokens["replaced"], tokens["marked"]) < tokens["n"]
 
     assert {k: float(v) for k, v in counts.items()} == {

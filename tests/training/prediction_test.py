@@ -24,16 +24,8 @@ class Counting(keras.layers.Layer):
 
 def tiny_model():
     """All kinds of outputs on a BERT with dropout, which prediction must not apply."""
-    encoder = models.bert(
-        vocab_size=40,
-        num_layers=1,
-        hidden_size=8,
-        num_heads=2,
-        intermediate_size=16,
-        max_positions=12,
-        dropout=0.5,
-        initializer_range=0.5,
-    )
+    sizes = dict(num_layers=1, hidden_size=8, num_heads=2, intermediate_size=16)
+    encoder = models.bert(40, **sizes, max_positions=12, dropout=0.5, initializer_range=0.5)
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in encoder.input}
     found = encoder(inputs)
     hidden = Counting(name="counting")(found["sequence_output"])

@@ -66,15 +66,18 @@ def test_every_split_of_the_batch_gives_the_same_numbers(one_device, arguments):
 
 
 @pytest.mark.slow
-def test_several_steps_a_call_change_nothing(one_device):
-    assert_same(one_device[1], train(toy_trainer(steps_per_call=STEPS))[1])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["function", "iterator"])
-def test_arrays_of_numpy_train_as_a_dataset_does(kind, one_device):
-    trainer, batch = toy_trainer(), ToyBatches().batch
-    trainer.fit(batch if kind == "function" else map(batch, range(STEPS)), STEPS, progress=False)
+@pytest.mark.parametrize(
+    "data, calls",
+    [
+        (lambda batch: ToyBatches(), STEPS),
+        (lambda batch: batch, 1),
+        (lambda batch: map(batch, range(STEPS)), 1),
+    ],
+    ids=["several steps a call", "function", "iterator"],
+)
+def test_other_data_and_several_steps_a_call_change_nothing(data, calls, one_device):
+    trainer = toy_trainer(steps_per_call=calls)
+    trainer.fit(data(ToyBatches().batch), STEPS, progress=False)
     assert_same(one_device[1], weights(trainer))
 
 
