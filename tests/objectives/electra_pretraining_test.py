@@ -22,7 +22,7 @@ def test_sums_counts_and_measures(task):
     metrics = task.metrics(batch, outputs)
     assert set(task.inputs(batch)) == set(batch)
 
-    ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
+    ids, weights = (np.asarray(batch[f"masked_lm_{name}"]) for name in ("ids", "weights"))
     logits = np.asarray(outputs["mlm_logits"], "float64")
     log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     words = {
@@ -30,7 +30,7 @@ def test_sums_counts_and_measures(task):
         "loss": -(np.take_along_axis(log_p, ids[..., None], -1)[..., 0] * weights).sum(),
         "right": ((logits.argmax(-1) == ids) * weights).sum(),
     }
-    real, label = batch["input_mask"] == 1, np.asarray(outputs["replaced"]) == 1
+    real, label = np.asarray(batch["input_mask"]) == 1, np.asarray(outputs["replaced"]) == 1
     p = 1 / (1 + np.exp(-np.asarray(outputs["discriminator_logits"], "float64")))
     marked = p > 0.5
     values = {
