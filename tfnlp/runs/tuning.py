@@ -25,8 +25,8 @@ from tfnlp.runs.page.page import RunPage
 from tfnlp.tasks import Task
 from tfnlp.tasks.baselines import Baseline, shown_baseline
 from tfnlp.training.checkpoints import drop_slots
+from tfnlp.training.monitor import wrapped
 from tfnlp.training.optimizers import optimizer_settings
-from tfnlp.training.progress import wrapped
 from tfnlp.training.run import check_run, record_files, write_config
 
 
