@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tfnlp import hub
 from tfnlp.hub.saving import compact
-from tfnlp.hub.saving.probe import probe_batch, table_rows
+from tfnlp.hub.saving.compact import probe_batch, table_rows
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from tests.support import golden, run_python
 from tfnlp import hub
 from tfnlp.checkpoints import load_bert, load_gpt
 from tfnlp.families import FAMILIES
-from tfnlp.formats.savedmodel import Task
+from tfnlp.formats.graphed import Task
 from tfnlp.hub.modules.task_graph import ids_function
 from tfnlp.hub.saving import onnx as converter
 from tfnlp.hub.saving.graphs import Graphs
@@ -77,9 +77,7 @@ def task_model(loaded, name):
 def write(loaded, made, folder):
     kept = {"backbone": {"arguments": loaded.config}}
     run = SimpleNamespace(task_model=made, family=loaded.family, config=kept, path="toy")
-    graph = Task().graph(run, None)
-    graphs = Graphs(str(folder / "lite"), str(folder / "onnx"), graph.beside)
-    with graphs.written(graph.function, graph.title):
+    with Task().graphs(run, None, str(folder / "lite"), str(folder / "onnx")).written():
         pass
     return onnxruntime.InferenceSession(folder / "onnx" / "model.onnx")
 
@@ -213,8 +211,8 @@ def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path):
     made = task_model(backbones["bert"], "class")
     ids, given = batch(made, 3, 9)
     want = expected(made, given)["probabilities"]
-    graphs = Graphs(onnx=tmp_path / "x.onnx")
-    with graphs.written(lambda fixed: ids_function(made), "toy", weights):
+    graphs = Graphs(None, tmp_path / "x.onnx", lambda fixed: ids_function(made), "toy")
+    with graphs.written(weights):
         hub.export_fine_tuned(tmp_path / "m", made, weights=weights)
     session = onnxruntime.InferenceSession(tmp_path / "x.onnx")
     (got,) = session.run(["probabilities"], ids)

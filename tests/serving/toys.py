@@ -124,7 +124,7 @@ def pretrainer():
 
 def fill(folder):
     _, whole, tokenizer = pretrainer()
-    return save_module(lambda: FillModule(whole, tokenizer, top=3), folder)
+    return save_module(lambda _: FillModule(whole, tokenizer, top=3), folder)
 
 
 def bert(folder):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from tfnlp.checkpoints.formats.json_files import read_json
-from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.settings.formats import FormatSettings
 
 # What `Format.takes` returns where a format is for models of another kind.
@@ -111,21 +110,3 @@ class Format(abc.ABC):
     def read_task(self, place: Place) -> Any:
         """Return the `tfnlp.checkpoints.heads.FineTuned` at a place."""
         raise NotImplementedError(self.name)
-
-
-class ReadFormat(Format):
-    """A format that is only read, of one family if nothing else is said."""
-
-    family: ClassVar[str]
-
-    def is_for(self, model: Any) -> bool:
-        return False
-
-    def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
-        raise NotImplementedError(type(self).__name__)
-
-    def read(self, place: Place, dtype: str | None = None) -> Pretrained:
-        family = place.families[self.family]
-        loaded = family.files.load(place.path, dtype)
-        loaded.family = family
-        return loaded

@@ -18,8 +18,8 @@ from tfnlp.checkpoints.peft import (
 )
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.formats.format import Format, Place
+from tfnlp.formats.graphed import why_only_module
 from tfnlp.formats.huggingface import HuggingFace, family_at
-from tfnlp.formats.savedmodel import why_only_module
 from tfnlp.settings.formats import PeftSettings
 
 

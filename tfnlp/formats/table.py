@@ -10,36 +10,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfnlp.cards import Card, card_of_export
+from tfnlp.checkpoints.word_vectors import FORMATS as WORD_VECTORS
 from tfnlp.files import near_names
-from tfnlp.formats.bilm import Bilm
 from tfnlp.formats.format import ANOTHER_KIND, Format, Place
-from tfnlp.formats.google import Google
-from tfnlp.formats.huggingface import HuggingFace
-from tfnlp.formats.keras_hub import KerasHub
-from tfnlp.formats.litert import LiteRT
-from tfnlp.formats.onnx import Onnx
-from tfnlp.formats.openai import OpenAI
+from tfnlp.formats.graphed import Encoder, LanguageModel, LiteRT, Onnx, Sentences, Task
+from tfnlp.formats.huggingface import HuggingFace, SentenceTransformers
+from tfnlp.formats.others import Bilm, Google, KerasHub, OpenAI
 from tfnlp.formats.peft import Peft
-from tfnlp.formats.savedmodel import (
-    Elmo,
-    Encoder,
-    Fill,
-    LanguageModel,
-    OtherModule,
-    Search,
-    Sentences,
-    Task,
-    Translation,
-    WordVectors,
-)
-from tfnlp.formats.sentence_transformers import SentenceTransformers
-from tfnlp.formats.word_vectors import (
-    FastTextBinary,
-    FastTextFile,
-    GloveFile,
-    Word2VecBinary,
-    Word2VecFile,
-)
+from tfnlp.formats.savedmodel import Elmo, Fill, OtherModule, Search, Translation, WordVectors
+from tfnlp.formats.word_vectors import WordVectorsFile
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.published import WELL_KNOWN
 
@@ -50,9 +29,8 @@ EXPECTED = (
 # A place is read by the first that recognises it. The name of the first is the default of `format`.
 FORMATS: tuple[Format, ...] = (
     Encoder(), LanguageModel(), Fill(), Sentences(), Task(), Elmo(), WordVectors(), Translation(),
-    Search(), OtherModule(), KerasHub(), Peft(), SentenceTransformers(), Word2VecFile(),
-    Word2VecBinary(), FastTextFile(), FastTextBinary(), GloveFile(), Bilm(), OpenAI(),
-    HuggingFace(), Google(), Onnx(), LiteRT(),
+    Search(), OtherModule(), KerasHub(), Peft(), SentenceTransformers(),
+    *map(WordVectorsFile, WORD_VECTORS), Bilm(), OpenAI(), HuggingFace(), Google(), Onnx(), LiteRT(),
 )  # fmt: skip
 
 

@@ -14,12 +14,14 @@ from tfnlp.checkpoints.word_vectors import (
 from tfnlp.formats.format import Format, Place
 
 
-class Word2VecFile(Format):
-    """A text file whose first line has the numbers of words and of their components."""
+class WordVectorsFile(Format):
+    """A file of one of the kinds that `write_word_vectors` writes; any of them is read."""
 
-    name = "word2vec"
     title = "a file of word vectors"
     family = "word2vec"  # of the models that are read
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def is_for(self, model: Any) -> bool:
         return isinstance(model, Pretrained) and model.word_vectors is not None
@@ -29,34 +31,9 @@ class Word2VecFile(Format):
         return {"vectors": folder}
 
     def recognises(self, place: Place) -> bool:
-        """Return whether a path is a file of any of these formats: its first bytes tell."""
         return os.path.isfile(place.path) and word_vectors_kind(place.path) is not None
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
         vectors = read_word_vectors(place.path)
         family = place.families[self.family]
         return Pretrained(None, None, {}, words=vectors.words, word_vectors=vectors, family=family)
-
-
-class Word2VecBinary(Word2VecFile):
-    """The binary file of word2vec."""
-
-    name = "word2vec-binary"
-
-
-class FastTextFile(Word2VecFile):
-    """A `.vec` file of fastText."""
-
-    name = "fasttext"
-
-
-class FastTextBinary(Word2VecFile):
-    """A `.bin` file of fastText, with the n-grams."""
-
-    name = "fasttext-binary"
-
-
-class GloveFile(Word2VecFile):
-    """A file of GloVe."""
-
-    name = "glove"

@@ -31,7 +31,7 @@ from tfnlp.hub.loading.traces import (
     symbol,
     traces_of,
 )
-from tfnlp.hub.untracked import Untracked
+from tfnlp.hub.traced import Untracked
 
 _NOT_A_PATH = re.compile(r"[^A-Za-z0-9_.\-/]")
 _NEEDS_HOST = ("LookupTable", "HashTable", "MutableHashTable", "Unicode", "RegexReplace")

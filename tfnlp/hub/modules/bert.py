@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfnlp.hub.saving.export import export
 from tfnlp.hub.saving.save import as_saved, check_free, check_parts
+from tfnlp.hub.traced import Traced
 from tfnlp.text import SentencePieceTokenizer, WordPieceTokenizer, pack_segments
 from tfnlp.text.packing import merge_words
 
@@ -19,7 +20,7 @@ KIND, COMBINED = "encoder", "combined encoder"  # what the modules state of them
 MAX_SEGMENTS = 4  # `bert_pack_inputs` is traced for 1 to so many ragged inputs
 
 
-class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
+class BertPreprocessorModule(Traced):
     """Module from strings `[B]` to `input_word_ids`, `input_mask`, `input_type_ids` `[B, T]`.
 
     The outputs are int32. Sub-objects: `.tokenize` (strings `[B]` to int32 ragged
@@ -37,9 +38,6 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self.tokenize = _Tokenize(tokenizer)
         self.bert_pack_inputs = _PackInputs(tokenizer, seq_length)
         self._seq_length = seq_length
-        self.variables = []
-        self.trainable_variables = []
-        self.regularization_losses = []
         self.__call__.get_concrete_function(_SENTENCES)
 
     def of_encoder(self) -> dict[str, Any]:

@@ -11,13 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.bars import ProgressBar
-from tfnlp.hub.saving.keras_module import (
-    regularization_loss,
-    regularization_losses,
-    without_seeds,
-)
+from tfnlp.hub.saving.keras_module import regularization_loss, regularization_losses
 from tfnlp.hub.saving.save import save_module
-from tfnlp.hub.untracked import Untracked
+from tfnlp.hub.traced import Traced, Untracked, named
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
 from tfnlp.text.assets import line_number_table, lines_asset
@@ -29,7 +25,7 @@ _CHUNK = 1024  # words per batch
 _BLANK = re.compile("[ \t\r\v\f]")  # separates the words of a sentence
 
 
-class ElmoModule(tf.__internal__.tracking.AutoTrackable):
+class ElmoModule(Traced):
     """Module from sentences to contextual vectors, with the interface of `google/elmo/3`.
 
     `module(inputs, training=False)` takes strings `[B]`, split at spaces (and tabs and line ends),
@@ -62,7 +58,7 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         cache: str | os.PathLike | None = None,
         l2: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(encoder)
         if trainable not in TRAINABLE:
             raise ValueError(f"trainable={trainable!r} must be one of {', '.join(TRAINABLE)}")
         if cache is not None and trainable == "all":
@@ -82,7 +78,6 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
                 cache,
                 tf.function(self._from_characters, input_signature=[strings], autograph=False),
             )
-        self.variables = [v.value for v in without_seeds(encoder)]
         if self._cache is not None:
             self.variables.append(self._cache.vectors)
         trained = (encoder if self._all else mix).trainable_variables
@@ -114,14 +109,9 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
 
         `serving_default`, which servers call, is `default`.
         """
-        of_text = tf.function(lambda text: self(text), autograph=False)
-        of_text = of_text.get_concrete_function(_TEXT)
-        of_tokens = tf.function(lambda **tokens: self(tokens), autograph=False)
-        return {
-            "default": of_text,
-            "serving_default": of_text,
-            "tokens": of_tokens.get_concrete_function(**_TOKENS),
-        }
+        of_text = named(lambda text: self(text), text=_TEXT)
+        of_tokens = named(lambda **tokens: self(tokens), **_TOKENS)
+        return {"default": of_text, "serving_default": of_text, "tokens": of_tokens}
 
     @tf.function(autograph=False)
     def _outputs(
@@ -203,7 +193,7 @@ def export_elmo(
     overwrite: bool = False,
 ) -> str:
     """Write `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; return its path."""
-    return save_module(lambda: ElmoModule(encoder, trainable, cache, l2), directory, overwrite)
+    return save_module(lambda _: ElmoModule(encoder, trainable, cache, l2), directory, overwrite)
 
 
 class WordCache(tf.__internal__.tracking.AutoTrackable):

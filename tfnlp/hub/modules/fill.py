@@ -6,14 +6,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.saving.keras_module import without_seeds
-from tfnlp.hub.untracked import Untracked
+from tfnlp.hub.traced import Traced, Untracked, named
 from tfnlp.text import pack_segments
 
 _SPACES = r"[\s\x{B}\x{85}\p{Z}]+$"
 
 
-class FillModule(tf.__internal__.tracking.AutoTrackable):
+class FillModule(Traced):
     """Module that predicts the tokens of each mask with a masked language model.
 
     A mask is the tokenizer's `mask_token`: `[MASK]` of a BERT, `<mask>` of a RoBERTa.
@@ -42,14 +41,11 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
     kind = "fill"  # what the module states of itself
 
     def __init__(self, pretrainer: keras.Model, tokenizer: Any, top: int = 5) -> None:
-        super().__init__()
+        super().__init__(pretrainer)
         check_head(pretrainer)
         self._tokenizer, self._model = tokenizer, Untracked(pretrainer)
         self._top = min(top, tokenizer.vocab_size)
         self._positions = pretrainer.get_layer("position_embedding").max_positions
-        self.variables = [v.value for v in without_seeds(pretrainer)]
-        self.trainable_variables = [v.value for v in pretrainer.trainable_variables]
-        self.regularization_losses = []
         self.__call__.get_concrete_function(_TEXT)
 
     @tf.function(autograph=False)
@@ -61,8 +57,7 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
 
     def signatures(self) -> dict[str, Callable]:
         """Return strings to the dict above, for `tfnlp.hub.save`."""
-        serve = tf.function(lambda text: self(text), autograph=False)
-        return {"serving_default": serve.get_concrete_function(_TEXT)}
+        return {"serving_default": named(lambda text: self(text), text=_TEXT)}
 
 
 _TEXT = tf.TensorSpec([None], "string", name="text")

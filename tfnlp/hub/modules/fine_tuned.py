@@ -12,13 +12,12 @@ from tfnlp.hub.modules.frozen_features import ElmoFeatures
 from tfnlp.hub.modules.task_graph import task_outputs
 from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.compact import CompactWeights
-from tfnlp.hub.saving.keras_module import without_seeds
-from tfnlp.hub.saving.save import check_free, save_module
-from tfnlp.hub.untracked import Untracked
+from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.traced import Traced, Untracked, named
 from tfnlp.text.assets import lines_asset
 
 
-class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
+class FineTunedModule(Traced):
     """Module with the predictions of a `TaskModel` as a TensorFlow graph.
 
     `module(inputs)` takes a dict of strings and returns a dict. By task, inputs to outputs:
@@ -54,7 +53,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
     kind = "task"  # what the module states of itself
 
     def __init__(self, task_model: TaskModel, weights: CompactWeights | None = None) -> None:
-        super().__init__()
+        super().__init__(task_model.model if weights is None else None)
         task = task_model.task
         self._task, self._model = Untracked(task), Untracked(task_model.model)
         self._models = lambda: models_of(task_model)
@@ -64,13 +63,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         self._features = Untracked(task_model.features)
         self._tracked_features = task_model.features if weights is None else None
         self._weights = Untracked(weights)
-        if weights is None:
-            self.variables = [v.value for v in without_seeds(task_model.model)]
-            self.trainable_variables = [v.value for v in task_model.model.trainable_variables]
-        else:
+        if weights is not None:
             self.variables = [v for m in models_of(task_model) for v in weights.variables_of(m)]
-            self.trainable_variables = []
-        self.regularization_losses = []
         self.labels_asset = lines_asset("labels.txt", task.labels)
         for inputs in task.signatures.values():
             call = self.__call__.get_concrete_function(inputs)
@@ -98,8 +92,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             return self.__call__(inputs)
 
         return {
-            name: tf.function(serve, autograph=False).get_concrete_function(**inputs)
-            for name, inputs in self._task.value.signatures.items()
+            name: named(serve, **inputs) for name, inputs in self._task.value.signatures.items()
         }
 
     def _outputs(self, encoded: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
@@ -142,17 +135,19 @@ def export_fine_tuned(
         family: name of the family of the model that was fine-tuned.
         examples: rows of inputs that the module carries, in JSON, to be tried out with.
     """
-    check_free(directory, overwrite)
-    stored, features = None, task_model.features
-    if weights is not None:
-        if features is not None and features.encoder is None:
-            raise ValueError(
-                f"weights={weights!r} is not for a network on the layers of a loaded SavedModel, "
-                "whose weights it can't replace; export it in float32"
-            )
-        stored = CompactWeights(models_of(task_model), weights)
-    facts = {"family": family, "task": task_model.task.config(), "examples": examples or None}
-    save_module(lambda: FineTunedModule(task_model, stored), directory, overwrite, **facts)
-    if stored is not None:
-        stored.report(directory, task_model.model)
-    return os.fspath(directory)
+    features = task_model.features
+    if weights is not None and features is not None and features.encoder is None:
+        raise ValueError(
+            f"weights={weights!r} is not for a network on the layers of a loaded SavedModel, "
+            "whose weights it can't replace; export it in float32"
+        )
+    return save_module(
+        lambda stored: FineTunedModule(task_model, stored),
+        directory,
+        overwrite,
+        weights,
+        models_of(task_model),
+        family=family,
+        task=task_model.task.config(),
+        examples=examples or None,
+    )

@@ -15,8 +15,7 @@ from tfnlp.bars import ProgressBar
 from tfnlp.data.labelled.batches import bucket_lengths, token_batches
 from tfnlp.files import written_whole
 from tfnlp.hub.modules.elmo import sentence_layers
-from tfnlp.hub.saving.keras_module import without_seeds
-from tfnlp.hub.untracked import Untracked
+from tfnlp.hub.traced import Untracked, without_seeds
 from tfnlp.tasks.sequences import EncodedExamples
 from tfnlp.training.prediction import forward, is_compiled
 

@@ -11,7 +11,7 @@ from tfnlp.hub.modules.text_generation import check_vocabulary, pad_prompts
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import about_module, as_saved, check_parts, save, together
-from tfnlp.hub.untracked import Untracked
+from tfnlp.hub.traced import Traced, Untracked, named
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import advance, generate, start
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer
@@ -141,14 +141,11 @@ class GPTModule(KerasModule):
 
     def signatures(self) -> dict[str, Callable]:
         """Return ids to vectors and logits, and text to text, for `tfnlp.hub.save`."""
-        serve = tf.function(lambda **arguments: self.generate(**arguments), autograph=False)
-        return {
-            "serving_default": self.signature(SERVED),
-            "generate": serve.get_concrete_function(**_GENERATE),
-        }
+        generated = named(lambda **arguments: self.generate(**arguments), **_GENERATE)
+        return {"serving_default": self.signature(SERVED), "generate": generated}
 
 
-class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
+class GPTPreprocessorModule(Traced):
     """Module from strings `[B]` to `input_word_ids` and `input_mask`, int32 `[B, T]`.
 
     Padding is on the right. Sub-objects: `.tokenize` (strings `[B]` to int32 ragged
@@ -164,9 +161,6 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self._tokenizer = tokenizer
         self.tokenize, self.detokenize = tokenizer.tokenize, tokenizer.detokenize
         self._seq_length = seq_length
-        self.variables = []
-        self.trainable_variables = []
-        self.regularization_losses = []
         self.__call__.get_concrete_function(_GENERATE["prompt"])
 
     @tf.function(autograph=False)
@@ -205,11 +199,10 @@ def export_gpt(
         module = GPTModule(pretrainer, tokenizer, stored)
         signatures = module.signatures()
         preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
-        serve = tf.function(lambda sentences: preprocessor(sentences), autograph=False)
-        packed = {"serving_default": serve.get_concrete_function(_SENTENCES)}
+        packed = named(lambda sentences: preprocessor(sentences), sentences=_SENTENCES)
     with together(directory, _PAIR) as (first, second):
         save(module, first, signatures, about=about_module(module, family=family))
-        save(preprocessor, second, packed)
+        save(preprocessor, second, {"serving_default": packed})
     if stored is not None:
         stored.report(model_path, pretrainer)
     return model_path, preprocessor_path

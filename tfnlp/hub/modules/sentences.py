@@ -1,6 +1,5 @@
 """Modules from strings to one vector each, and to the texts of a collection nearest to them."""
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,12 +9,12 @@ import tensorflow as tf
 
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.keras_module import KerasModule
-from tfnlp.hub.saving.save import check_free, save_module
+from tfnlp.hub.traced import Traced, named
 
 _TEXTS = tf.TensorSpec([None], "string", name="inputs")
 
 
-class SentenceModule(tf.__internal__.tracking.AutoTrackable):
+class SentenceModule(Traced):
     """Module from strings `[B]` to vectors float32 `[B, D]`, fine-tunable.
 
     `module(inputs, training=False)` takes strings `[B]`, also as a Python list. The signature
@@ -57,37 +56,10 @@ class SentenceModule(tf.__internal__.tracking.AutoTrackable):
 
     def signatures(self) -> dict[str, Callable]:
         """Return strings to vectors, for `tfnlp.hub.save`."""
-        serve = tf.function(lambda inputs: {"outputs": self(inputs)}, autograph=False)
-        return {"serving_default": serve.get_concrete_function(_TEXTS)}
+        return {"serving_default": named(lambda inputs: {"outputs": self(inputs)}, inputs=_TEXTS)}
 
 
-def export_sentences(
-    directory: str | os.PathLike,
-    model: keras.Model,
-    reader: Any,
-    max_length: int,
-    overwrite: bool = False,
-    weights: str | None = None,
-    family: str | None = None,
-) -> str:
-    """Write `SentenceModule(model, reader, max_length)` as a SavedModel; return its path.
-
-    For `weights`, "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
-    """
-    check_free(directory, overwrite)
-    stored = None if weights is None else CompactWeights([model], weights)
-    save_module(
-        lambda: SentenceModule(model, reader, max_length, stored),
-        directory,
-        overwrite,
-        family=family,
-    )
-    if stored is not None:
-        stored.report(directory, model)
-    return os.fspath(directory)
-
-
-class SearchModule(tf.__internal__.tracking.AutoTrackable):
+class SearchModule(Traced):
     """Module from strings `[B]` to the K texts whose vectors have the largest products with theirs.
 
     `module(inputs)` returns a dict of `texts`, strings `[B, K]`, the best first; `scores`, float32
@@ -117,7 +89,6 @@ class SearchModule(tf.__internal__.tracking.AutoTrackable):
         self._vectors = tf.Variable(vectors, trainable=False, name="vectors")
         self._texts = tf.Variable(list(texts), trainable=False, name="texts")
         self.variables = [*self.encoder.variables, self._vectors, self._texts]
-        self.trainable_variables, self.regularization_losses = [], []
         self.__call__.get_concrete_function(_TEXTS)
 
     @tf.function(autograph=False)
@@ -129,5 +100,4 @@ class SearchModule(tf.__internal__.tracking.AutoTrackable):
 
     def signatures(self) -> dict[str, Callable]:
         """Return strings to texts, scores and rows, for `tfnlp.hub.save`."""
-        function = tf.function(lambda inputs: self.__call__(inputs), autograph=False)
-        return {"serving_default": function.get_concrete_function(_TEXTS)}
+        return {"serving_default": named(lambda inputs: self(inputs), inputs=_TEXTS)}

@@ -1,11 +1,20 @@
-"""A task's model as a function of ids, which other runtimes can compute."""
+"""A task's model as a function of ids, for other runtimes, and the files beside such a graph."""
 
+import inspect
+import os
+import re
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.checkpoints.formats.json_files import write_json
+from tfnlp.files import write_text
+from tfnlp.hub.modules import graph_example
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
+from tfnlp.hub.traced import named
+
+_SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 def task_outputs(
@@ -40,9 +49,6 @@ def task_outputs(
     )
 
 
-_SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids")
-
-
 def ids_function(task_model: Any, length: int | None = None) -> Callable:
     """Return a concrete function of ids to numbers.
 
@@ -54,7 +60,6 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
     """
     task, model, features = task_model.task, task_model.model, task_model.features
     read = model.input if features is None else features.encoder.input
-    names = [name for name in _SEQUENCES if name in read]
     shape = [None, length] if task.sequences == 1 else [None, task.sequences, length]
 
     def outputs(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -65,5 +70,51 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
                 found[name] = x
         return found
 
-    specs = {name: tf.TensorSpec(shape, "int32", name=name) for name in names}
-    return tf.function(outputs, autograph=False).get_concrete_function(**specs)
+    specs = {n: tf.TensorSpec(shape, "int32", name=n) for n in _SEQUENCES if n in read}
+    return named(outputs, **specs)
+
+
+def write_task_files(
+    folder: str, file: str, task_model: Any, write_tokenizer: Callable[[str], None] | None
+) -> None:
+    """Write labels, thresholds, transitions, vocabulary and example into a graph's folder.
+
+    `write_tokenizer` is a function of the folder that writes `tokenizer.json`; None: there is none,
+    and no example then.
+    """
+    task = task_model.task
+    if task.labels:
+        write_text(os.path.join(folder, "labels.txt"), "".join(f"{x}\n" for x in task.labels))
+    for name, content in task.files(task_model.crf).items():
+        write_json(os.path.join(folder, name), content)
+    if write_tokenizer is None:
+        return
+    write_tokenizer(folder)
+    write_example(
+        folder,
+        file,
+        task.max_length,
+        pairs=task.pairs,
+        sequences=task.sequences,
+        head=task_model.reader.head,
+        **task.example_settings,
+    )
+
+
+def write_example(folder: str, file: str, length: int, **settings: Any) -> None:
+    """Write `example.py`, a program that calls a graph with texts, if there is a `tokenizer.json`.
+
+    See `SETTINGS` of `tfnlp.hub.modules.graph_example`.
+    """
+    if not os.path.exists(os.path.join(folder, "tokenizer.json")):
+        return
+    settings = dict(graph_example.SETTINGS, file=file, length=length, **settings)
+    lines = "".join(f"    {name!r}: {value!r},\n" for name, value in settings.items())
+    program = re.sub(
+        r"(?<=SETTINGS: dict\[str, Any\] = \{\n).*?(?=\}\n)",
+        lambda _: lines,
+        inspect.getsource(graph_example),
+        count=1,
+        flags=re.DOTALL,
+    )
+    write_text(os.path.join(folder, "example.py"), program)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfnlp.bars import ProgressBar
 from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import save_module
-from tfnlp.hub.untracked import Untracked
+from tfnlp.hub.traced import Untracked, named
 from tfnlp.models import Seq2SeqDecoder, TransformerDecoder
 from tfnlp.models.beam_search import beam_search
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer
@@ -189,17 +189,12 @@ class TranslationModule(KerasModule):
 
     def signatures(self) -> dict[str, Callable]:
         """Return text to text, and ids to logits, for `tfnlp.hub.save`."""
-        served = {"serving_default": self.translate}
+        translate = named(lambda sentences: self.translate(sentences), sentences=_SENTENCES)
+        served = {"serving_default": translate, "logits": self.signature(("lm_logits",))}
         if self._attends:
-            served["attention"] = self.align
-        found = {name: _of_sentences(function) for name, function in served.items()}
-        return {**found, "logits": self.signature(("lm_logits",))}
-
-
-def _of_sentences(function: Callable) -> Callable:
-    """Return a concrete function with the argument `sentences`, for a signature."""
-    serve = tf.function(lambda sentences: function(sentences), autograph=False)
-    return serve.get_concrete_function(sentences=_SENTENCES)
+            align = named(lambda sentences: self.align(sentences), sentences=_SENTENCES)
+            served["attention"] = align
+        return served
 
 
 def export_translator(
@@ -209,4 +204,4 @@ def export_translator(
     overwrite: bool = False,
 ) -> str:
     """Write `TranslationModule(model, translator)` as a SavedModel; return its path."""
-    return save_module(lambda: TranslationModule(model, translator), directory, overwrite)
+    return save_module(lambda _: TranslationModule(model, translator), directory, overwrite)

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.traced import Traced, named
 from tfnlp.text import WordVectors
 from tfnlp.text.assets import line_number_table, lines_asset
 from tfnlp.text.characters import UNKNOWN
@@ -16,7 +17,7 @@ COMBINERS = ("sqrtn", "mean", "sum")
 _MARKS = r"[\p{P}\p{S}]"
 
 
-class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
+class WordVectorsModule(Traced):
     """Module from strings `[B]` to vectors float32 `[B, D]`, combined from word vectors.
 
     A text is split at whitespace; with the word vectors e_1 ... e_n its vector is
@@ -77,7 +78,6 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
             self.subword_embeddings = tf.Variable(subwords.table, name="subword_embeddings")
             self.variables.append(self.subword_embeddings)
         self.trainable_variables = list(self.variables)
-        self.regularization_losses = []
         for word in vectors.words:
             if "\n" in word or "\r" in word:
                 raise ValueError(f"the word {word[:50]!r} holds a line end; rename it")
@@ -92,8 +92,7 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
 
     def signatures(self) -> dict[str, Callable]:
         """Return the signature of the published module, also as that which servers call."""
-        default = tf.function(lambda text: {"default": self(text)}, autograph=False)
-        function = default.get_concrete_function(_TEXT)
+        function = named(lambda text: {"default": self(text)}, text=_TEXT)
         return {"default": function, "serving_default": function}
 
     @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
@@ -141,7 +140,7 @@ def export_word_vectors(
 ) -> str:
     """Write a `WordVectorsModule` with the same arguments as a SavedModel; return its path."""
     return save_module(
-        lambda: WordVectorsModule(vectors, oov_buckets, combiner, lowercase, punctuation),
+        lambda _: WordVectorsModule(vectors, oov_buckets, combiner, lowercase, punctuation),
         directory,
         overwrite,
     )

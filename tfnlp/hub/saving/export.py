@@ -1,26 +1,38 @@
 """Any functional Keras model as a Reusable SavedModel."""
 
-import functools
+import keyword
 import os
 from collections.abc import Callable, Collection
 from typing import Any
 
 import keras
+import tensorflow as tf
 
-from tfnlp.hub.saving.compact import CompactWeights, check_kind
-from tfnlp.hub.saving.export_checks import (
-    check_default,
-    check_model,
-    check_objects,
-    check_signatures,
-    check_vocabulary,
-    keys_of,
-)
+from tfnlp.hub.saving.compact import CompactWeights, table_rows
 from tfnlp.hub.saving.graphs import Graphs
-from tfnlp.hub.saving.keras_hub import without_word_caches
-from tfnlp.hub.saving.keras_module import KerasModule, input_spec, serving, symbols
+from tfnlp.hub.saving.keras_module import (
+    KerasModule,
+    input_spec,
+    leaf_names,
+    serving_of,
+    symbols,
+)
+from tfnlp.hub.saving.preprocessors import (
+    PAIRS,
+    PreprocessorAdapter,
+    TextModule,
+    without_word_caches,
+)
 from tfnlp.hub.saving.save import as_saved, check_parts, save, together
-from tfnlp.hub.saving.text_module import PAIRS, PreprocessorAdapter, TextModule
+
+_PAIR = ("encoder", "preprocessor")
+# Attributes of a loaded module, and of the modules of this package.
+_TAKEN = (
+    *("asset_paths", "graph_debug_info", "initializer", "signatures", "keras_api"),
+    *("tensorflow_version", "tensorflow_git_version", "encoder", "preprocessor"),
+    *("variables", "trainable_variables", "regularization_losses"),
+    *("input_spec", "outputs", "signature", "stored_weights"),
+)
 
 
 def export(
@@ -87,38 +99,43 @@ def export(
         OSError: if a path exists already or can't be written; incomplete files are deleted.
     """
     objects = dict(objects or {})
-    default_signatures = signatures is None
-    signatures = {"serving_default": None} if default_signatures else dict(signatures)
-    check_model(model, "model")
-    check_objects(objects)
-    check_default(model, default)
-    check_signatures(signatures, model, default, objects)
-    if weights is not None:
-        check_kind(weights)
+    given_signatures = signatures
+    signatures = {"serving_default": None} if signatures is None else dict(signatures)
+    _check_model(model, "model")
+    for name, sub_model in objects.items():
+        _check_object(name, sub_model)
+    _check_outputs(model, default, signatures, objects)
     if pair and preprocessor is None:
         raise ValueError("pair=True writes a preprocessor too; give one as preprocessor=")
     directory = os.fspath(directory)
-    names = ("encoder", "preprocessor") if pair else ()
-    paths = tuple(os.path.join(directory, name) for name in names) or (directory,)
+    paths = (directory,)
     if pair:
-        check_parts(directory, names, overwrite)
-    graphs = Graphs(litert, onnx)
+        paths = tuple(os.path.join(directory, name) for name in _PAIR)
+        check_parts(directory, _PAIR, overwrite)
+    adapter = None
+
+    def function_of(fixed: bool) -> Callable:
+        served = signatures.get("serving_default")
+        if isinstance(served, str):
+            return serving_of(objects[served])
+        spec = adapter.specs if fixed and adapter is not None else None
+        return serving_of(model, served, spec)
+
+    graphs = Graphs(litert, onnx, function_of, f"model {model.name}")
     for path in paths:
         graphs.check(path, overwrite)
-
     with without_word_caches([model, *objects.values(), preprocessor]):
-        adapter = None
         if preprocessor is not None:
-            check_vocabulary(model, preprocessor)
+            _check_vocabulary(model, preprocessor)
             with as_saved():
                 adapter = PreprocessorAdapter(preprocessor, input_spec(model))
-        served = signatures.get("serving_default")
-        function_of = functools.partial(_of_ids, model, served, objects, adapter)
-        wanted = graphs.written(function_of, f"model {model.name}", weights, overwrite)
         stored = CompactWeights([model, *objects.values()], weights) if weights else None
-        with wanted:
+        with graphs.written(weights, overwrite):
             with as_saved():
-                encoder = _module(model, default, objects, stored)
+                encoder = KerasModule(model, default, stored)
+                for name, sub_model in objects.items():
+                    repeated = default if default in _keys_of(sub_model) else None
+                    setattr(encoder, name, KerasModule(sub_model, repeated, stored))
                 if hasattr(preprocessor, "of_encoder"):
                     for name, value in preprocessor.of_encoder().items():
                         setattr(encoder, name, value)
@@ -129,11 +146,11 @@ def export(
                     else module.signature(x)
                     for name, x in signatures.items()
                 }
-                if module is not encoder and adapter.pair_spec is not None and default_signatures:
+                if module is not encoder and adapter.pair_spec and given_signatures is None:
                     functions[PAIRS] = module.signature(pairs=True)
                 packed = adapter.signatures() if pair else None
             if pair:
-                with together(directory, names) as (first, second):
+                with together(directory, _PAIR) as (first, second):
                     save(module, first, functions, about=about)
                     save(adapter.module, second, packed)
             else:
@@ -143,32 +160,84 @@ def export(
     return paths if pair else directory
 
 
-def _of_ids(
-    model: keras.Model,
-    served: str | Collection[str] | None,
-    objects: dict[str, keras.Model],
-    adapter: PreprocessorAdapter | None,
-    fixed: bool,
-) -> Callable:
-    """Return the concrete function of a graph: what "serving_default" serves.
+def _check_model(model: Any, name: str) -> None:
+    """Raise ValueError if the argument `name` is not a Keras model with symbolic inputs."""
+    if not isinstance(model, keras.Model):
+        raise ValueError(
+            f"{name} must be a functional or Sequential keras.Model, not {type(model).__name__}"
+            + ("; put it into a keras.Model" if isinstance(model, keras.layers.Layer) else "")
+        )
+    if getattr(model, "inputs", None) is None:
+        raise ValueError(
+            f"{name} {model.name} ({type(model).__name__}) has no symbolic inputs: begin a "
+            "Sequential with keras.Input(shape); call a subclassed model on keras.Input()s and "
+            "make a keras.Model of these and its outputs"
+        )
+    for x in model.inputs:
+        if x.sparse or x.ragged:
+            kind = "sparse" if x.sparse else "ragged"
+            raise ValueError(
+                f"{name} {model.name} takes a {kind} tensor, {x.name}; make it take a dense one"
+            )
 
-    If `fixed`, its lengths are those that the preprocessor returns.
-    """
-    if isinstance(served, str):
-        model, served, adapter = objects[served], None, None
-    spec = adapter.specs if fixed and adapter is not None else input_spec(model)
-    return serving(model, spec, symbols(model)[1], served)
+
+def _keys_of(model: keras.Model) -> tuple[str, ...]:
+    """Return the keys of the dict of outputs; none if the model returns no dict."""
+    outputs = symbols(model)[1]
+    return tuple(outputs) if isinstance(outputs, dict) else ()
 
 
-def _module(
+def _check_object(name: Any, model: Any) -> None:
+    """Raise ValueError if a sub-object can't have its name or is no model to export."""
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        raise ValueError(f"objects: {name!r} is not a Python identifier")
+    if name in _TAKEN or name.startswith("_"):
+        raise ValueError(f"objects: the name {name!r} is reserved for SavedModels; choose another")
+    _check_model(model, f"objects[{name!r}]")
+
+
+def _check_outputs(
     model: keras.Model,
     default: str | None,
+    signatures: dict[str, str | Collection[str] | None],
     objects: dict[str, keras.Model],
-    stored: CompactWeights | None,
-) -> KerasModule:
-    """Return the module of `model`, with a sub-object for each of `objects`."""
-    module = KerasModule(model, default, stored)
-    for name, sub_model in objects.items():
-        repeated = default if default in keys_of(sub_model) else None
-        setattr(module, name, KerasModule(sub_model, repeated, stored))
-    return module
+) -> None:
+    """Raise ValueError if `default` or a signature names an output or object that is not there."""
+    outputs, keys = symbols(model)[1], _keys_of(model)
+    names = {*leaf_names(outputs), *keys}
+    if default is not None:
+        if default not in keys:
+            raise ValueError(
+                f"default={default!r} is not an output of model {model.name}, which returns "
+                + (", ".join(keys) or "no dict")
+            )
+        names |= {"default", *leaf_names({"default": outputs[default]})}
+    for name, served in signatures.items():
+        if isinstance(served, str):
+            if served not in objects:
+                raise ValueError(
+                    f"signatures[{name!r}]={served!r} is not one of objects: "
+                    f"{', '.join(objects) or 'there are none'}; give a list for outputs"
+                )
+            continue
+        unknown = [x for x in served or () if x not in names]
+        if unknown or (served is not None and not served):
+            raise ValueError(
+                f"signatures[{name!r}] names {', '.join(map(repr, unknown)) or 'nothing'}, which "
+                f"is not an output of model {model.name}: {', '.join(sorted(names))}"
+            )
+
+
+def _check_vocabulary(model: keras.Model, preprocessor: Any) -> None:
+    """Raise ValueError if a TF-Hub preprocessor makes ids that the model's table lacks."""
+    tokens = getattr(getattr(preprocessor, "tokenize", None), "get_special_tokens_dict", None)
+    inputs = symbols(model)[0]
+    if not callable(tokens) or not isinstance(inputs, dict):
+        return
+    rows = dict(zip(leaf_names(inputs), table_rows(model), strict=True)).get("input_word_ids")
+    size = tf.get_static_value(tokens().get("vocab_size"))
+    if rows is not None and size is not None and size > rows:
+        raise ValueError(
+            f"preprocessor has a vocabulary of {size} tokens, but model {model.name} has a table "
+            f"of {rows}; give the vocabulary that the model was trained with"
+        )

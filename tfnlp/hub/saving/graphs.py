@@ -33,16 +33,20 @@ _FILES = (
 
 @dataclass(frozen=True)
 class Graphs:
-    """Which graphs are written.
+    """A model as graphs.
 
     Attributes:
         litert, onnx: path of a file, or of a folder for one, or None.
+        function_of: function of whether the runtime needs a fixed length to the concrete function.
+        title: of the model, for messages.
         beside: function of (folder, name of the graph's file) that writes what a program needs to
             call it into a folder; None: nothing is written.
     """
 
-    litert: str | os.PathLike | None = None
-    onnx: str | os.PathLike | None = None
+    litert: str | os.PathLike | None
+    onnx: str | os.PathLike | None
+    function_of: Callable[[bool], Any]
+    title: str
     beside: Callable[[str, str], None] | None = None
 
     def paths(self) -> dict[str, str]:
@@ -72,25 +76,17 @@ class Graphs:
                 raise FileExistsError(f"{path} exists; choose another file, or `overwrite` it")
 
     @contextlib.contextmanager
-    def written(
-        self,
-        function_of: Callable[[bool], Any],
-        title: str,
-        weights: str | None = None,
-        overwrite: bool = False,
-    ) -> Iterator[None]:
+    def written(self, weights: str | None = None, overwrite: bool = False) -> Iterator[None]:
         """Make the graphs; write them when the block ends without an error.
 
-        Args:
-            function_of: function of whether the runtime needs a fixed length to the concrete
-                function.
-            title, weights: see `convert` of each.
-            overwrite: replace earlier ones.
+        For `weights` see `convert` of each; with `overwrite` earlier ones are replaced.
         """
         with contextlib.ExitStack() as stack:
             for kind, path in self.paths().items():
                 converter = _CONVERTERS[kind]
-                data = converter.convert(function_of(converter.FIXED_LENGTH), title, weights)
+                data = converter.convert(
+                    self.function_of(converter.FIXED_LENGTH), self.title, weights
+                )
                 if path.endswith(converter.ENDING):
                     place = os.path.dirname(os.path.abspath(path))
                     with named_errors(path, place):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import keyword
+import re
+import types
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -10,25 +14,24 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.loading.dense_gradients import gradients_as_loaded
-from tfnlp.hub.saving.names import argument_names, leaf_names
-from tfnlp.hub.saving.resources import resources
-from tfnlp.hub.untracked import Untracked
-from tfnlp.training.randomness import SEED_NAME, layer_seeds, seeded, write_back
+from tfnlp.hub.traced import Traced, Untracked, named
+from tfnlp.training.randomness import layer_seeds, seeded, write_back
 
 if TYPE_CHECKING:
     from tfnlp.hub.saving.compact import CompactWeights
 
+_LIBRARIES = ("builtins", "keras", "numpy", "tensorflow")
 
-class KerasModule(tf.__internal__.tracking.AutoTrackable):
+
+class KerasModule(Traced):
     """Keras model with one traced `__call__`, which takes and returns the model's structures.
 
     The interface is TF-Hub's: `module(inputs, training=False)`, `module.variables`,
     `module.trainable_variables`, `module.regularization_losses`; see `tfnlp.hub.export`. After
     `tfnlp.hub.save` TensorFlow alone restores it, and it trains inside `hub.KerasLayer`.
 
-    Its lists hold plain `tf.Variable`s because properties and Keras objects are not saved. The
-    seeds of dropout are drawn inside the call, not kept in variables, so that each call and each
-    replica of the user's strategy draws its own.
+    The seeds of dropout are drawn inside the call, not kept in variables, so that each call and
+    each replica of the user's strategy draws its own.
 
     Args:
         model: a functional or built Sequential model; its inputs and outputs are a dense tensor,
@@ -44,14 +47,12 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
         default: str | None = None,
         weights: CompactWeights | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(model if weights is None else None)
         self._model, self._weights = Untracked(model), Untracked(weights)
         self._default = default
         held = resources(model)
         self._resources = [held_object for _, held_object in held]
         if weights is None:
-            self.variables = [v.value for v in without_seeds(model)]
-            self.trainable_variables = [v.value for v in model.trainable_variables]
             self.regularization_losses = regularization_losses(model.trainable_variables)
             for layer, held_object in held:
                 if layer.trainable:
@@ -59,8 +60,6 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
                     self.regularization_losses.extend(found)
         else:
             self.variables = weights.variables_of(model)
-            self.trainable_variables = []
-            self.regularization_losses = []
         listed = {id(v) for v in self.variables}
         others = {}
         for training in (False, True):  # trace all calls that a user may make
@@ -115,7 +114,7 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
     def signature(self, names: Collection[str] | None = None) -> Callable:
         """Return a concrete function of named tensors for serving.
 
-        `names` are outputs to serve, as in `tfnlp.hub.saving.names.leaf_names`; the key of a list
+        `names` are outputs to serve, as in `leaf_names`; the key of a list
         stands for all tensors in it; unknown names are left out. None: all outputs.
         """
         return serving(self.__call__, self.input_spec(), self.outputs(), names)
@@ -126,11 +125,6 @@ def symbols(model: keras.Model) -> tuple[Any, Any]:
     if isinstance(model, keras.Sequential):  # its `.input` is that of a layer
         return model.inputs[0], model.outputs[0]
     return model.input, model.output
-
-
-def without_seeds(model: keras.Model) -> list[keras.Variable]:
-    """Return the variables of a model without the seeds of its random layers."""
-    return [v for v in model.variables if v.name != SEED_NAME]
 
 
 def input_spec(model: keras.Model) -> Any:
@@ -157,7 +151,7 @@ def serving(
     """
     specs = {spec.name: spec for spec in tf.nest.flatten(input_spec)}
     output_names = leaf_names(outputs)
-    keys = leaf_names(outputs, top=True)
+    keys = [path[0] if path else "" for path, _ in keras.tree.flatten_with_path(outputs)]
 
     def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs = tf.nest.pack_sequence_as(input_spec, [inputs[name] for name in specs])
@@ -168,15 +162,14 @@ def serving(
             if names is None or name in names or key in names
         }
 
-    return tf.function(serve, autograph=False).get_concrete_function(**specs)
+    return named(serve, **specs)
 
 
-def serving_ids(model: keras.Model, names: Collection[str], length: int | None = None) -> Callable:
-    """Return a model of named ids `[B, T]` as `serving` does; `length` is T, None: open."""
-    spec = input_spec(model)
-    if length is not None:
-        spec = {name: tf.TensorSpec([None, length], "int32", name) for name in spec}
-    return serving(model, spec, model.output, names)
+def serving_of(
+    model: keras.Model, names: Collection[str] | None = None, spec: Any = None
+) -> Callable:
+    """Return a model as `serving` does, for inputs of a `spec`; None: those that it states."""
+    return serving(model, input_spec(model) if spec is None else spec, symbols(model)[1], names)
 
 
 def regularization_losses(variables: Iterable[keras.Variable]) -> list[Callable[[], tf.Tensor]]:
@@ -193,3 +186,95 @@ def regularization_loss(loss: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor
     loss = tf.function(loss, input_signature=[], autograph=False)
     loss.get_concrete_function()
     return loss
+
+
+def leaf_names(structure: Any) -> list[str]:
+    """Return unique names of the tensors in `structure`, in the order of `tf.nest.flatten`.
+
+    The name of a tensor in a dict is its key; in a list in a dict, the key and a number
+    (`encoder_outputs_0`); otherwise the name of the layer that made it.
+    """
+    found = []
+    for path, x in keras.tree.flatten_with_path(structure):
+        keys = [i for i, part in enumerate(path) if isinstance(part, str)]
+        history = getattr(x, "_keras_history", None)
+        if keys:
+            found.append("_".join(map(str, path[keys[0] :])))
+        else:
+            found.append(x.name if history is None else history.operation.name)
+    return _unique(found)
+
+
+def argument_names(names: Iterable[str]) -> list[str]:
+    """Return the names as unique Python identifiers, which the inputs of signatures must be."""
+    found = []
+    for name in names:
+        name = re.sub(r"\W", "_", name, flags=re.ASCII)
+        if not name or name[0].isdigit() or keyword.iskeyword(name):
+            name = f"input_{name}"
+        found.append(name)
+    return _unique(found)
+
+
+def _unique(names: list[str]) -> list[str]:
+    used, found = set(names), []
+    for i, name in enumerate(names):
+        unique, number = name, 0
+        while unique in found or (number and unique in used):
+            number += 1
+            unique = f"{names[i]}_{number}"
+        found.append(unique)
+    return found
+
+
+def resources(model: keras.Model) -> list[tuple[keras.layers.Layer, Any]]:
+    """Return `(layer, object)` for TensorFlow's trackable objects in the layers of `model`.
+
+    A SavedModel must contain them, because its graphs use them. They are searched in the
+    attributes of layers and their sub-layers, in lists, dicts and objects there, and in the
+    variables that functions (such as that of a `Lambda`) refer to. Keras variables are left out.
+    """
+    found, seen = [], {}
+    _visit(model, model, found, seen)
+    return found
+
+
+def _visit(value: Any, layer: keras.layers.Layer, found: list[tuple], seen: dict) -> None:
+    if value is None or isinstance(value, str | bytes | int | float | type | types.ModuleType):
+        return
+    if id(value) in seen:
+        return
+    seen[id(value)] = value  # kept alive, so that no other object gets its id
+    tracked = isinstance(value, tf.__internal__.tracking.Trackable)
+    inside: Iterable[Any] = ()
+    if isinstance(value, keras.Operation):
+        layer = value if isinstance(value, keras.layers.Layer) else layer
+        inside = vars(value).values()
+    elif isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = value
+    elif isinstance(value, types.MethodType):
+        inside = [value.__self__, value.__func__]
+    elif hasattr(value, "python_function"):  # of `tf.function`
+        inside = [value.python_function]
+    elif hasattr(value, "structured_input_signature"):
+        pass  # a concrete function: its resources are held by the object that it belongs to
+    elif _is_of_a_library(value) and not tracked:
+        pass
+    elif isinstance(value, types.FunctionType):
+        closure = inspect.getclosurevars(value)
+        inside = [*closure.nonlocals.values(), *closure.globals.values()]
+    elif isinstance(value, keras.Variable) or type(value).__module__.startswith("keras."):
+        pass
+    elif tracked:
+        found.append((layer, value))
+    else:
+        inside = getattr(value, "__dict__", {}).values()
+    for part in list(inside):
+        _visit(part, layer, found, seen)
+
+
+def _is_of_a_library(value: Any) -> bool:
+    module = value.__module__ if isinstance(value, types.FunctionType) else type(value).__module__
+    return (module or "").split(".")[0] in _LIBRARIES

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 from tensorflow.python.saved_model import save_context
 
@@ -12,6 +13,7 @@ from tfnlp.cards import CARD, current_card, name_of
 from tfnlp.files import WriteError, named_errors, write_error, write_text, written_whole
 from tfnlp.hub.inspection.inspect import inspect
 from tfnlp.hub.loading.checks import is_saved_model, write_record
+from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.in_tensorflow import is_elsewhere
 
 _OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
@@ -75,17 +77,27 @@ def _write_card(partial: str, directory: str) -> None:
 
 
 def save_module(
-    make: Callable[[], Any], directory: str | os.PathLike, overwrite: bool = False, **facts: Any
+    make: Callable[[CompactWeights | None], Any],
+    directory: str | os.PathLike,
+    overwrite: bool = False,
+    weights: str | None = None,
+    models: Sequence[keras.Model] = (),
+    **facts: Any,
 ) -> str:
     """Make a module and write it with its `signatures()` as a SavedModel; return its path.
 
-    It states its `kind` and the `facts` that are not None.
+    It states its `kind` and the `facts` that are not None. With `weights`, "bfloat16" or "int8",
+    `make` gets the weights of `models` in fewer bits; the size, and the error of the first of the
+    models, are printed.
     """
     check_free(directory, overwrite)
+    stored = CompactWeights(models, weights) if weights else None
     with as_saved():
-        module = make()
+        module = make(stored)
         signatures = module.signatures()
     save(module, directory, signatures, overwrite, about_module(module, **facts))
+    if stored is not None:
+        stored.report(directory, models[0])
     return os.fspath(directory)
 
 
