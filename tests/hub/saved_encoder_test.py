@@ -8,7 +8,7 @@ import tensorflow as tf
 import tfnlp
 from tests.hub import bert_toy
 from tfnlp import hub
-from tfnlp.hub.loading.encoders import max_positions
+from tfnlp.hub.loading.exported import max_positions
 
 # Exports trace many graphs.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]

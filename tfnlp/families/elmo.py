@@ -35,6 +35,7 @@ from tfnlp.families.sentences import Embedding, of_words
 from tfnlp.families.vocabularies import WORDS
 from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 from tfnlp.hub.loading.saved_model import load_module
+from tfnlp.hub.modules.elmo import ElmoInJax
 from tfnlp.hub.modules.frozen_features import ElmoFeatures
 from tfnlp.models.elmo import MAX_CHARACTERS
 from tfnlp.objectives import ElmoPretraining
@@ -263,11 +264,7 @@ class _Windows(RunningText):
 
 def _module(encoder: Model) -> Any:
     """Return the function of words to all layers, on the backend that Keras has."""
-    if keras.backend.backend() == "jax":
-        from tfnlp.hub.modules.elmo_in_jax import ElmoInJax  # JAX may be missing
-
-        return ElmoInJax(encoder)
-    return ElmoModule(encoder)
+    return (ElmoInJax if keras.backend.backend() == "jax" else ElmoModule)(encoder)
 
 
 def _held_out_windows(

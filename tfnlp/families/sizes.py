@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfnlp.checkpoints import Pretrained
-from tfnlp.hub.loading.encoders import max_positions as saved_positions
+from tfnlp.hub.loading.exported import max_positions as saved_positions
 from tfnlp.settings.text import SubwordTextSettings
 from tfnlp.settings.training import CHANGED_SIZES, SizeSettings
 from tfnlp.training.run import is_run, read_config

@@ -6,13 +6,17 @@
 
 from tfnlp.hub.inspection.audit import Audit, audit
 from tfnlp.hub.inspection.inspect import Inspection, inspect
-from tfnlp.hub.loading.encoders import saved_elmo, saved_encoder
-from tfnlp.hub.loading.kind import saved_family, saved_kind
+from tfnlp.hub.loading.exported import (
+    saved_elmo,
+    saved_encoder,
+    saved_family,
+    saved_kind,
+    saved_tokenizer,
+)
 from tfnlp.hub.loading.layer import Layer
 from tfnlp.hub.loading.layer import Layer as KerasLayer
 from tfnlp.hub.loading.saved_model import load_module as load
 from tfnlp.hub.loading.saved_model import resolve
-from tfnlp.hub.loading.tokenizer import saved_tokenizer
 from tfnlp.hub.modules.bert import BertPreprocessorModule, export_bert
 from tfnlp.hub.modules.elmo import ElmoModule, export_elmo, running_layers, sentence_layers
 from tfnlp.hub.modules.fine_tuned import FineTunedModule, export_fine_tuned

@@ -1,15 +1,16 @@
 """What a SavedModel could do to the machine that loads or calls it, read from its graph."""
 
+import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tensorflow.core.framework import node_def_pb2, types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from tfnlp.hub.inspection.saved_graph import foreign_ops
+from tfnlp.hub.inspection.saved_graph import Nodes, called, foreign_ops, reached
 from tfnlp.hub.loading.checks import check_saved_model, read_graph
 from tfnlp.hub.loading.saved_model import only_module
 
@@ -136,12 +137,14 @@ def audit(handle: str | os.PathLike) -> Audit:
     findings: list[Finding] = []
     count = 0
     for graph in read_graph(path).meta_graphs:
-        functions = {f.signature.name: f for f in graph.graph_def.library.function}
-        live = _live(graph, functions)
-        parts = [("", graph.graph_def.node), *((n, f.node_def) for n, f in functions.items())]
-        for name, nodes in parts:
+        signatures = {f.signature.name: f.signature for f in graph.graph_def.library.function}
+        parts = {f.signature.name: f.node_def for f in graph.graph_def.library.function}
+        live = _live(graph, parts)
+        for name, nodes in [("", graph.graph_def.node), *parts.items()]:
             count += len(nodes)
-            findings += _of_nodes(graph, name, nodes, bool(name) and name not in live, functions)
+            saver = bool(name) and name not in live  # only the graph's saver calls it
+            files = _asset_inputs(graph, signatures.get(name))
+            findings += _of_nodes(graph, name, nodes, saver, files, parts.keys())
     order = {effect: n for n, effect in enumerate((CODE, WRITES, READS, NETWORK, *_NOTES))}
     found = sorted(set(findings), key=lambda one: (order[one.effect], one.operation, one.function))
     return Audit(path, tuple(found), count)
@@ -150,21 +153,13 @@ def audit(handle: str | os.PathLike) -> Audit:
 def _of_nodes(
     graph: meta_graph_pb2.MetaGraphDef,
     name: str,
-    nodes: Sequence[node_def_pb2.NodeDef],
+    nodes: Nodes,
     saver: bool,
-    functions: Mapping[str, Any],
+    files: Collection[str],
+    functions: Collection[str],
 ) -> Iterator[Finding]:
-    """Yield what the operations of one function do.
-
-    Args:
-        graph: that of the function.
-        name: the function's.
-        nodes: its operations.
-        saver: whether only the graph's saver calls the function.
-        functions: of the graph, by name.
-    """
+    """Yield what the operations of one function do; `files` are its paths of assets."""
     here = {node.name: node for node in nodes}
-    files = _asset_inputs(graph, functions.get(name))
     paths = tuple(sorted({x for node in nodes for x in _strings(node) if _PATH.search(x)}))
     filename = graph.saver_def.filename_tensor_name.split(":")[0]
     for node in nodes:
@@ -184,43 +179,24 @@ def _of_nodes(
             yield Finding(effect, node.op, name, () if effect in _NOTES else paths)
 
 
-def _live(graph: meta_graph_pb2.MetaGraphDef, functions: Mapping[str, Any]) -> set[str]:
+def _live(graph: meta_graph_pb2.MetaGraphDef, functions: Mapping[str, Nodes]) -> set[str]:
     """Return the functions that something else than the graph's saver calls."""
-    of_saver = {
-        name.split(":")[0]
-        for name in (graph.saver_def.save_tensor_name, graph.saver_def.restore_op_name)
-    }
-    names = list(graph.object_graph_def.concrete_functions)
-    nodes = [node for node in graph.graph_def.node if node.name not in of_saver]
-    seen: set[str] = set()
-    while names or nodes:
-        for node in nodes:
-            names += _called(node)
-        nodes, more = [], set(names) - seen
-        seen |= more
-        nodes = [node for name in more & functions.keys() for node in functions[name].node_def]
-        names = []
-    return seen
+    saver = graph.saver_def
+    of_saver = {x.split(":")[0] for x in (saver.save_tensor_name, saver.restore_op_name)}
+    nodes = (node for node in graph.graph_def.node if node.name not in of_saver)
+    names = itertools.chain.from_iterable(map(called, nodes))
+    return reached([*graph.object_graph_def.concrete_functions, *names], functions)
 
 
-def _called(node: node_def_pb2.NodeDef) -> Iterator[str]:
-    yield node.op
-    for value in node.attr.values():
-        if value.HasField("func"):
-            yield value.func.name
-        for one in value.list.func:
-            yield one.name
-
-
-def _asset_inputs(graph: meta_graph_pb2.MetaGraphDef, function: Any) -> set[str]:
+def _asset_inputs(graph: meta_graph_pb2.MetaGraphDef, signature: Any) -> set[str]:
     """Return the tensors of a function, or of the graph itself, that are paths of assets."""
-    if function is None:
+    if signature is None:
         return {asset.tensor_info.name.split(":")[0] for asset in graph.asset_file_def}
     saved = graph.object_graph_def
-    trace = saved.concrete_functions.get(function.signature.name)
+    trace = saved.concrete_functions.get(signature.name)
     if trace is None:
         return set()
-    names = [argument.name for argument in function.signature.input_arg]
+    names = [argument.name for argument in signature.input_arg]
     bound = list(trace.bound_inputs)
     captured = names[len(names) - len(bound) :] if bound else []
     return {
@@ -237,14 +213,12 @@ def _follows(
     left, seen = list(names), set()
     while left:
         name = left.pop()
-        node = nodes.get(name)
-        if name in seen or name == filename:
-            seen.add(name)
-            continue
+        if name not in seen and name != filename:
+            node = nodes.get(name)
+            if node is None or any(map(_PATH.search, _strings(node))):
+                return False
+            left += [x.split(":")[0] for x in node.input if not x.startswith("^")]
         seen.add(name)
-        if node is None or any(map(_PATH.search, _strings(node))):
-            return False
-        left += [x.split(":")[0] for x in node.input if not x.startswith("^")]
     return filename in seen
 
 

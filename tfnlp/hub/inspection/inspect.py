@@ -104,7 +104,7 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
     stored, listed = graph.variables()
     stored = _with_stored_shapes(path, stored, graph)
     variables = listed if graph.has("variables") else stored
-    foreign = foreign_ops(graph.operations.names)
+    foreign = foreign_ops(graph.operations())
     assets = _files(path, "assets")
     return Inspection(
         path=path,

@@ -1,13 +1,14 @@
 """The functions, signatures and variables that the graph file of a SavedModel describes."""
 
+import itertools
 import keyword
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
-from tensorflow.core.framework import graph_pb2, variable_pb2
+from tensorflow.core.framework import node_def_pb2, variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_object_graph_pb2, struct_pb2
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.saved_model import nested_structure_coder
@@ -15,6 +16,7 @@ from tensorflow.python.saved_model import nested_structure_coder
 from tfnlp.files import first_line
 from tfnlp.hub.loading.checks import graph_file, read_graph
 
+Nodes = Sequence[node_def_pb2.NodeDef]
 _LISTS = ("variables", "trainable_variables", "regularization_losses")
 _NOT_SHOWN = {*_LISTS, "non_trainable_variables", "signatures", "keras_api", "optimizer"}
 _KERAS_LOSSES = "call_and_return_"  # functions that Keras 2 saves beside each `__call__`
@@ -91,7 +93,9 @@ class SavedGraph:
         self.is_tf1 = not graph.object_graph_def.nodes
         self._nodes, self._graph = graph.object_graph_def.nodes, graph
         self._traces = graph.object_graph_def.concrete_functions
-        self.operations = Operations(graph.graph_def)
+        library = graph.graph_def.library
+        self._functions = {f.signature.name: f.node_def for f in library.function}
+        self._gradients = {g.registered_op_type for g in library.registered_gradients}
 
     def damaged(self, reason: str) -> ValueError:
         """Return the error to raise for a damaged graph."""
@@ -150,7 +154,18 @@ class SavedGraph:
         node = 0
         for part in [*function.name.split("."), "__call__"]:
             node = self._children(node).get(part, node)
-        return self.operations.lost_gradients(self._nodes[node].function.concrete_functions)
+        names = reached(self._nodes[node].function.concrete_functions, self._functions)
+        return any(
+            one.attr["_gradient_op_type"].s.decode("utf-8", "replace") not in self._gradients
+            for name in names & self._functions.keys()
+            for one in self._functions[name]
+            if "_gradient_op_type" in one.attr
+        )
+
+    def operations(self) -> set[str]:
+        """Return the types of all operations, without calls of the graph's own functions."""
+        parts = [self._graph.graph_def.node, *self._functions.values()]
+        return {node.op for nodes in parts for node in nodes} - self._functions.keys()
 
     def _children(self, node: int) -> dict[str, int]:
         children = {c.local_name: c.node_id for c in self._nodes[node].children}
@@ -184,9 +199,8 @@ class SavedGraph:
     def _function(self, place: int, name: str) -> Function:
         node = self._nodes[place]
         if node.WhichOneof("kind") == "bare_concrete_function":
-            trace = self._trace(node.bare_concrete_function.concrete_function_name)
-            (args, kwargs), outputs = trace
-            specs = tf.nest.flatten((args, kwargs), expand_composites=True)
+            inputs, outputs = self._trace(node.bare_concrete_function.concrete_function_name)
+            specs = tf.nest.flatten(inputs, expand_composites=True)
             specs = [x for x in specs if isinstance(x, tf.TypeSpec)]
             words = node.bare_concrete_function.argument_keywords
             named = dict(zip(words, specs, strict=False))
@@ -292,41 +306,21 @@ def foreign_ops(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {library: tuple(ops) for library, ops in found.items()}
 
 
-class Operations:
-    """The operations of a graph and of the functions in it.
+def called(node: node_def_pb2.NodeDef) -> Iterator[str]:
+    """Yield the names of the functions that an operation calls, and its own."""
+    yield node.op
+    for value in node.attr.values():
+        if value.HasField("func"):
+            yield value.func.name
+        yield from (one.name for one in value.list.func)
 
-    Attributes:
-        names: of all operations, without those of the graph's own functions.
-    """
 
-    def __init__(self, graph: graph_pb2.GraphDef) -> None:
-        functions = {f.signature.name: f.node_def for f in graph.library.function}
-        self.names = {node.op for node in graph.node}
-        for nodes in functions.values():
-            self.names.update(node.op for node in nodes)
-        self.names -= functions.keys()
-        self._functions = functions
-        self._saved = {g.registered_op_type for g in graph.library.registered_gradients}
-
-    def lost_gradients(self, functions: Iterable[str]) -> bool:
-        """Return whether an operation's custom gradient was not saved, so that training fails.
-
-        It may be one of the named functions or of those that they call.
-        """
-        names, seen = list(functions), set()
-        while names:
-            name = names.pop()
-            if name in seen or name not in self._functions:
-                continue
+def reached(names: Iterable[str], functions: Mapping[str, Nodes]) -> set[str]:
+    """Return all that is called by functions of these names, with them."""
+    seen, left = set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in seen:
             seen.add(name)
-            for node in self._functions[name]:
-                names.append(node.op)
-                for key, value in node.attr.items():
-                    if value.HasField("func"):
-                        names.append(value.func.name)
-                    elif value.HasField("list"):
-                        names += [f.name for f in value.list.func]
-                    elif key == "_gradient_op_type":
-                        if value.s.decode("utf-8", "replace") not in self._saved:
-                            return True
-        return False
+            left += itertools.chain.from_iterable(map(called, functions.get(name, ())))
+    return seen

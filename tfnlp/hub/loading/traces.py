@@ -1,6 +1,7 @@
 """The traces of a restored function, and what a `tfnlp.hub.Layer` passes to it."""
 
 import inspect
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,14 +72,13 @@ def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trac
 
 def converted(specs: Any, inputs: Any) -> Any:
     """Return `inputs` in the structure and the dtypes of the inputs of a trace."""
-    if isinstance(specs, dict):
-        return {key: converted(spec, inputs[key]) for key, spec in specs.items()}
-    if isinstance(specs, list | tuple):
-        return type(specs)([converted(*pair) for pair in zip(specs, inputs, strict=True)])
-    if inputs.dtype == specs.dtype:
-        return inputs
-    as_strings = specs.dtype == tf.string
-    return tf.strings.as_string(inputs) if as_strings else tf.cast(inputs, specs.dtype)
+    return tf.nest.pack_sequence_as(specs, [_cast(x, spec) for spec, x in _pairs(specs, inputs)])
+
+
+def _cast(x: Any, spec: Any) -> Any:
+    if x.dtype == spec.dtype:
+        return x
+    return tf.strings.as_string(x) if spec.dtype == tf.string else tf.cast(x, spec.dtype)
 
 
 def plain(nest: Any) -> Any:
@@ -99,8 +99,8 @@ def described(nest: Any) -> str:
         return "[" + ", ".join(described(x) for x in nest) + "]"
     if not hasattr(nest, "dtype"):
         return type(nest).__name__
-    shape = _shape(nest)
-    sizes = "..." if shape is None else ", ".join("?" if n is None else str(n) for n in shape)
+    shape = tf.TensorShape(nest.shape)
+    sizes = "..." if shape.rank is None else ", ".join("?" if n is None else str(n) for n in shape)
     ragged = "ragged " if _ragged_rank(nest) else ""
     return f"{ragged}{tf.as_dtype(nest.dtype).name} [{sizes}]"
 
@@ -109,37 +109,33 @@ _ABSENT = object()
 
 
 def _pairs(specs: Any, inputs: Any) -> list[tuple] | None:
-    """Pair the leaves of two nests; None if their structures differ."""
+    """Pair the leaves of a nest with what stands there in another; None if it differs.
+
+    They are in the order of `tf.nest`.
+    """
     if isinstance(specs, dict):
         if not isinstance(inputs, dict) or inputs.keys() != specs.keys():
             return None
-        parts = [(specs[key], inputs[key]) for key in sorted(specs)]
+        parts = [_pairs(specs[key], inputs[key]) for key in sorted(specs)]
     elif isinstance(specs, list | tuple):
         if not isinstance(inputs, list | tuple) or len(inputs) != len(specs):
             return None
-        parts = list(zip(specs, inputs, strict=True))
+        parts = [_pairs(*pair) for pair in zip(specs, inputs, strict=True)]
     else:
-        leaf = hasattr(inputs, "dtype") and hasattr(specs, "dtype")
-        return [(specs, inputs)] if leaf else None
-    pairs = []
-    for part in parts:
-        found = _pairs(*part)
-        if found is None:
-            return None
-        pairs += found
-    return pairs
+        return [(specs, inputs)]
+    return None if None in parts else list(itertools.chain.from_iterable(parts))
 
 
 def _fits(spec: Any, x: Any) -> bool:
+    if not (hasattr(spec, "dtype") and hasattr(x, "dtype")):
+        return False
     given, expected = tf.as_dtype(x.dtype), spec.dtype
     # Keras rebuilds a subclassed model from a file by tracing it with floats.
     rebuilt = given == tf.float32 and not tf.executing_eagerly()
     alike = given.is_integer and expected.is_integer or given.is_floating and expected.is_floating
-    if not (given == expected or alike or rebuilt):
+    if not (given == expected or alike or rebuilt) or _ragged_rank(spec) != _ragged_rank(x):
         return False
-    if _ragged_rank(spec) != _ragged_rank(x):
-        return False
-    return tf.TensorShape(_shape(spec)).is_compatible_with(_shape(x))
+    return tf.TensorShape(spec.shape).is_compatible_with(tf.TensorShape(x.shape))
 
 
 def _fits_argument(traced: Any, given: Any) -> bool:
@@ -147,12 +143,6 @@ def _fits_argument(traced: Any, given: Any) -> bool:
         as_bool = isinstance(given, bool) and traced.dtype != tf.bool
         return given is not _ABSENT and given is not None and not as_bool
     return given is _ABSENT or given is traced or not hasattr(given, "dtype") and given == traced
-
-
-def _shape(x: Any) -> tuple[int | None, ...] | None:
-    """Return the sizes as a tuple, None where unknown; None for an unknown rank."""
-    shape = x.shape
-    return None if shape is None or getattr(shape, "rank", 0) is None else tuple(shape)
 
 
 def _ragged_rank(x: Any) -> int:
@@ -165,14 +155,13 @@ def _ragged_rank(x: Any) -> int:
 
 def callable_of(module: Any, label: str, signature: str | None) -> Callable:
     """Return what the layer calls: the module, or one of its signatures."""
-    if signature is None:
-        if callable(module):
-            return module
-        names = ", ".join(getattr(module, "signatures", ())) or "none"
-        raise ValueError(f"SavedModel {label} is not callable; give one of its signatures: {names}")
+    if signature is None and callable(module):
+        return module
     signatures = getattr(module, "signatures", {})
+    names = ", ".join(signatures) or "none"
+    if signature is None:
+        raise ValueError(f"SavedModel {label} is not callable; give one of its signatures: {names}")
     if signature not in signatures:
-        names = ", ".join(signatures) or "none"
         raise ValueError(f"signature={signature!r} is not one of those of {label}: {names}")
     return signatures[signature]
 
@@ -198,7 +187,7 @@ def only_input(traces: list[Trace], signature: bool) -> str | None:
     for trace in traces:
         if isinstance(trace.inputs, dict) and len(trace.inputs) == 1:
             ((name, spec),) = trace.inputs.items()
-            if signature or getattr(spec, "dtype", None) == tf.string:
+            if signature or _dtype(spec) == tf.string:
                 return name
     return None
 
@@ -234,35 +223,34 @@ def as_tensors(specs: list, inputs: Any) -> Any:
 
 def _as_tensors(spec: Any, inputs: Any) -> Any:
     """Return the inputs as tensors; None if their structure is not that of the spec."""
-    if isinstance(spec, dict):
-        if not isinstance(inputs, dict) or inputs.keys() != spec.keys():
-            return None
-        found = {key: _as_tensors(spec[key], x) for key, x in inputs.items()}
-        return None if any(x is None for x in found.values()) else found
-    if isinstance(spec, list | tuple):
-        if not isinstance(inputs, list | tuple) or len(inputs) != len(spec):
-            return None
-        found = [_as_tensors(*pair) for pair in zip(spec, inputs, strict=True)]
-        return None if any(x is None for x in found) else found
-    if hasattr(inputs, "dtype"):
-        return inputs
+    pairs = _pairs(spec, inputs)
+    if pairs is None:
+        return None
     try:
-        return tf.convert_to_tensor(inputs, dtype_hint=getattr(spec, "dtype", None))
+        tensors = [
+            x if hasattr(x, "dtype") else tf.convert_to_tensor(x, dtype_hint=_dtype(leaf))
+            for leaf, x in pairs
+        ]
     except (TypeError, ValueError):  # a dict, or lists of several lengths
         return None
+    return tf.nest.pack_sequence_as(spec, tensors)
+
+
+def _dtype(spec: Any) -> Any:
+    return getattr(spec, "dtype", None)
 
 
 def reshaped(outputs: Any, shapes: Any, inputs: Any, apply: Callable[[Any, tuple], Any]) -> Any:
     """Return `apply(output, shape)` for each output; the batch size is that of the inputs."""
-    if isinstance(outputs, dict):
-        return {k: reshaped(x, shapes[k], inputs, apply) for k, x in outputs.items()}
-    if isinstance(outputs, list | tuple):
-        pairs = zip(outputs, shapes, strict=True)
-        return [reshaped(x, shape, inputs, apply) for x, shape in pairs]
-    batch = tf.nest.flatten(inputs)[0].shape[0]
-    if not tf.TensorShape([batch, *shapes]).is_compatible_with(tf.TensorShape(outputs.shape)):
-        raise ValueError(f"output_shape={shapes!r}, but the module returns {described(outputs)}")
-    return apply(outputs, (batch, *shapes))
+    batch, found = tf.nest.flatten(inputs)[0].shape[0], []
+    for x, shape in _pairs(outputs, shapes) or [(outputs, None)]:
+        whole = None if shape is None else (batch, *shape)
+        if whole is None or not tf.TensorShape(whole).is_compatible_with(tf.TensorShape(x.shape)):
+            raise ValueError(
+                f"output_shape={shapes!r}, but the module returns {described(outputs)}"
+            )
+        found.append(apply(x, whole))
+    return tf.nest.pack_sequence_as(outputs, found)
 
 
 def dtype_policy(specs: list, dtype: Any) -> Any:
@@ -272,7 +260,7 @@ def dtype_policy(specs: list, dtype: Any) -> Any:
     their input of that dtype. It is "string" also if the module takes either a tensor of strings
     or several tensors. Else it is the `dtype` that was given.
     """
-    taken = {getattr(spec, "dtype", None) for spec in specs}
+    taken = {_dtype(spec) for spec in specs}
     if tf.string in taken:
         taken.discard(None)
     if len(taken) == 1 and None not in taken and not next(iter(taken)).is_floating:

@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -15,13 +16,15 @@ from tfnlp.hub.saving.keras_module import regularization_loss, regularization_lo
 from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.traced import Traced, Untracked, named
 from tfnlp.models import elmo_lstm
-from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
+from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, MAX_CHARACTERS, character_ids
 from tfnlp.text.assets import line_number_table, lines_asset
 from tfnlp.text.lines import read_lines
+from tfnlp.training.prediction import forward
 from tfnlp.training.randomness import layer_seeds, seeded
 
 TRAINABLE = ("mix", "all")
 _CHUNK = 1024  # words per batch
+_WORDS, _TIME = 512, 16  # in JAX their numbers are rounded up to multiples of these
 _BLANK = re.compile("[ \t\r\v\f]")  # separates the words of a sentence
 
 
@@ -157,6 +160,41 @@ class ElmoModule(Traced):
     def _from_characters(self, words: tf.Tensor) -> tf.Tensor:
         """Return vectors `[N, P]` of strings `[N]`."""
         return self._char_cnn.value(character_ids(words, trim=self._margin))
+
+
+class ElmoInJax:
+    """What `ElmoModule(encoder)` returns of words and their numbers, where Keras runs on JAX.
+
+    Shapes are rounded up, because each one is compiled.
+    """
+
+    def __init__(self, encoder: keras.Model) -> None:
+        lstm, char_cnn = elmo_lstm(encoder), encoder.get_layer("char_cnn")
+        self._state_shape = encoder.get_layer("bilm").state_shape
+        self.variables = [v.value for v in encoder.variables]
+        self._layers = forward(lstm, [name for name in lstm.output if name != "state"])
+        ids = keras.Input((MAX_CHARACTERS,), dtype="int32", name="ids")
+        self._vectors = forward(keras.Model({"ids": ids}, {"vectors": char_cnn(ids)}), ["vectors"])
+
+    def __call__(self, inputs: dict[str, Any]) -> dict[str, tf.Tensor]:
+        """Return the outputs of `tokens`, strings `[B, T]`, and `sequence_len` `[B]`."""
+        tokens, lengths = tf.convert_to_tensor(inputs["tokens"]), inputs["sequence_len"]
+        batch, time = tokens.shape
+        rows = 2 ** max(0, batch - 1).bit_length() - batch
+        tokens = tf.pad(tokens, [[0, rows], [0, -time % _TIME]])
+        lengths = tf.pad(tf.cast(lengths, "int32"), [[0, rows]])
+        words, index, mask = bounded_words(tokens, lengths)
+        characters = character_ids(words).numpy()  # [N, C]
+        characters = np.pad(characters, ((0, -len(characters) % _WORDS), (0, 0)))
+        vectors = self._vectors({"ids": characters})["vectors"]
+        outputs = self._layers(
+            {
+                "word_embeddings": vectors[index.numpy()],  # [B, T + 2, P]
+                "word_mask": mask.numpy(),
+                "state": np.zeros((batch + rows, *self._state_shape), "float32"),
+            }
+        )
+        return {name: tf.constant(x[:batch, :time]) for name, x in outputs.items() if x.ndim == 3}
 
 
 def bounded_words(tokens: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
