@@ -1,21 +1,20 @@
 """The exported ELMo, against the Keras model on padded character ids."""
 
 import os
-import pathlib
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.hub.alone import KERAS, again, alone, listed, trained
 from tests.hub.elmo_toy import NAMES, P, assert_equal, expected, tiny
-from tests.support import run_python
 from tfnlp import hub
 from tfnlp.hub.modules import elmo as elmo_module
 from tfnlp.hub.modules.elmo import read_cache_words
 from tfnlp.text import character_ids
 
-# The reader traces much; a busy machine takes its time.
+# It traces much; a busy machine takes its time.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 LONG = "x" * 200
@@ -33,7 +32,7 @@ def module(encoder):
     return hub.ElmoModule(encoder)
 
 
-ROWS = [["the", "cat", "sat"], [], ["naïve", "北京", "cat", "<UNK>"]]  # what the reader reads
+ROWS = [["the", "cat", "sat"], [], ["naïve", "北京", "cat", "<UNK>"]]  # what `look` reads
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +44,31 @@ def exported(encoder, tmp_path_factory):
     hub.export_elmo(folder / "cache", encoder, cache=folder / "vocab.txt", l2=0.3)
     hub.export_elmo(folder / "all", still, "all")
     (folder / "vocab.txt").unlink()
-    script = pathlib.Path(__file__).with_name("elmo_reader.py")
-    run_python(script, folder, folder=folder, without_tfnlp=True)
-    return folder, still, dict(np.load(folder / "seen.npz"))
+    return folder, still, alone(folder, look, KERAS)
+
+
+def look(folder):
+    texts = tf.constant(["the cat  sat", "", "naïve 北京 cat <UNK>"])
+    rows = [["the", "cat", "sat", "rest"], ["x"] * 4, ["naïve", "北京", "cat", "<UNK>"]]
+    tokens = {"tokens": tf.constant(rows), "sequence_len": tf.constant([3, -2, 9])}
+    names, seen = ("elmo", "default", "lstm_outputs1"), {}
+    for name in ("cache", "all"):
+        module = tf.saved_model.load(f"{folder}/{name}")
+        seen |= listed(f"{name}/text", module(texts)) | listed(f"{name}/tokens", module(tokens))
+        seen |= listed(f"{name}/default", module.signatures["default"](text=texts))
+        seen |= listed(f"{name}/signature", module.signatures["tokens"](**tokens))
+        seen |= trained(
+            name, module, texts, lambda y: tf.add_n([tf.reduce_sum(y[n] ** 2) for n in names])
+        )
+        if name == "cache":
+            mixed = {id(v) for v in module.trainable_variables}
+            others = [v for v in module.variables if id(v) not in mixed]
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(module(texts, training=True)["elmo"])
+            seen["frozen"] = np.array([g is None for g in tape.gradient(loss, others)])
+    copy = again(folder, "cache")
+    seen |= listed("again", copy(texts))
+    return seen | listed("again/signature", copy.signatures["default"](text=texts))
 
 
 def outputs(seen, prefix):
@@ -190,7 +211,7 @@ def test_survives_another_save_with_its_own_words(encoder, exported):
     folder, _, seen = exported
     for name in ("again", "again/signature"):
         assert_equal(outputs(seen, name), expected(encoder, ROWS))
-    for copy in ("cache", "again"):
+    for copy in ("cache", "again/cache"):
         assert (folder / copy / "assets" / "words.txt").read_text() == VOCABULARY
 
 
@@ -226,8 +247,8 @@ def test_loaded_gradients_equal_the_models(encoder, exported, name, training):
 def test_regularization_losses_are_exact(encoder, exported):
     seen = exported[2]
     scalars = encoder.get_layer("scalar_mix").scalars.numpy()
-    np.testing.assert_allclose(seen["cache/regularization"], [0.3 * (scalars**2).sum()], rtol=1e-6)
-    assert seen["all/regularization"].size == 0
+    np.testing.assert_allclose(seen["cache/penalties"], [0.3 * (scalars**2).sum()], rtol=1e-6)
+    assert seen["all/penalties"].size == 0
     own = tiny(l2=0.1)  # the encoder's regularizer counts too
     losses = [float(loss()) for loss in hub.ElmoModule(own, "mix", l2=0.2).regularization_losses]
     squared = (own.get_layer("scalar_mix").scalars.numpy() ** 2).sum()

@@ -44,7 +44,7 @@ ERRORS = {
     "no text": (
         dense, dict(preprocessor=keras.layers.TextVectorization(vocabulary=["a"])), "preprocessor"
     ),
-    "vocabulary": (of_ids, dict(preprocessor=PREPROCESSOR), "a vocabulary of 13 tokens"),
+    "vocabulary": (of_ids, dict(preprocessor=PREPROCESSOR), "vocabulary of 13 tokens"),
     "length": (
         lambda: of_ids(6, len(bert_toy.WORDS)), dict(preprocessor=PREPROCESSOR), "[?, 8]"
     ),

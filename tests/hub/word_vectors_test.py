@@ -1,19 +1,17 @@
 """The module of word vectors, against sums in numpy."""
 
-import pathlib
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.support import run_python
+from tests.hub.alone import KERAS, again, alone, listed, trained
 from tfnlp import hub
 from tfnlp.hub.modules.word_vectors import COMBINERS
 from tfnlp.text import Subwords, WordVectors
 
 D = 4
 WORDS = ["the", "cat", "北京", "sat", "Cat"]
-TEXTS = ["the cat  sat", "", "unseen 北京 cat unseen", "naïve"]  # what the reader reads
+TEXTS = ["the cat  sat", "", "unseen 北京 cat unseen", "naïve"]  # what `look` reads
 POWER = {"sum": 0, "sqrtn": 0.5, "mean": 1}
 
 
@@ -91,9 +89,20 @@ def exported(tmp_path_factory):
     made = {"buckets": make(), "subwords": make(subwords=True)}
     for name, vectors in made.items():
         hub.export_word_vectors(folder / name, vectors, oov_buckets=2)
-    script = pathlib.Path(__file__).with_name("word_vectors_reader.py")
-    run_python(script, folder, folder=folder, without_tfnlp=True)
-    return made, dict(np.load(folder / "seen.npz"))
+    return made, alone(folder, look, KERAS)
+
+
+def look(folder):
+    texts = tf.constant(["the cat  sat", "", "unseen 北京 cat unseen", "naïve"])
+    seen = {}
+    for name in ("buckets", "subwords"):
+        module = tf.saved_model.load(f"{folder}/{name}")
+        seen[f"{name}/text"] = module(texts).numpy()
+        seen |= listed(f"{name}/signature", module.signatures["default"](text=texts))
+        seen[f"{name}/none"] = module(tf.constant([], "string")).numpy()
+        seen |= trained(name, module, texts, lambda y: tf.reduce_sum(y**2))
+        seen[f"{name}/again"] = again(folder, name)(texts).numpy()
+    return seen
 
 
 @pytest.mark.slow
@@ -102,12 +111,13 @@ def test_tensorflow_alone_sees_the_same(name, exported):
     """Outputs, and the gradients of `sum y^2`: `2 y / sqrt(n)` for each word of a text."""
     vectors, seen = exported[0][name], exported[1]
     want = expected(vectors, TEXTS)
-    for way in ("text", "signature", "again"):
+    for way in ("text", "signature/default", "again"):
         np.testing.assert_allclose(seen[f"{name}/{way}"], want, atol=1e-6, err_msg=way)
     assert seen[f"{name}/none"].shape == (0, D)
     tables = 2 if name == "subwords" else 1
-    assert seen[f"{name}/counts"].tolist() == [tables, tables, 0]
-    slopes, ngrams = np.zeros(seen[f"{name}/gradient/0"].shape), np.zeros((30, D))
+    assert seen[f"{name}/counts"].tolist() == [tables, tables]
+    assert seen[f"{name}/penalties"].size == seen[f"{name}/dropout"] == 0
+    slopes, ngrams = np.zeros(seen[f"{name}/gradient/True/0"].shape), np.zeros((30, D))
     for text, y in zip(TEXTS, want, strict=True):
         words = text.split()
         for word in words:
@@ -119,9 +129,9 @@ def test_tensorflow_alone_sees_the_same(name, exported):
             else:
                 rows = vectors.subwords.rows([word])[0]
                 np.add.at(ngrams, rows, gradient / len(rows))
-    np.testing.assert_allclose(seen[f"{name}/gradient/0"], slopes, atol=1e-5)
+    np.testing.assert_allclose(seen[f"{name}/gradient/True/0"], slopes, atol=1e-5)
     if name == "subwords":
-        np.testing.assert_allclose(seen["subwords/gradient/1"], ngrams, atol=1e-5)
+        np.testing.assert_allclose(seen["subwords/gradient/True/1"], ngrams, atol=1e-5)
 
 
 def test_what_can_not_be_exported():

@@ -41,6 +41,14 @@ def without_seeds(model: keras.Model) -> list[keras.Variable]:
     return [v for v in model.variables if v.name != SEED_NAME]
 
 
+def other_vocabulary(tokens: int, rows: int) -> ValueError:
+    """Return the error of a vocabulary that is not that of a model with a table of `rows`."""
+    return ValueError(
+        f"vocabulary of {tokens} tokens, but the model has {rows}; give the vocabulary that the "
+        "model was trained with"
+    )
+
+
 def named(function: Callable, **specs: Any) -> Callable:
     """Return a function of named tensors as a concrete function, for a signature."""
     return tf.function(function, autograph=False).get_concrete_function(**specs)

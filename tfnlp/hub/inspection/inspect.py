@@ -105,7 +105,11 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
     stored = _with_stored_shapes(path, stored, graph)
     variables = listed if graph.has("variables") else stored
     foreign = foreign_ops(graph.operations())
-    assets = _files(path, "assets")
+    assets, task = _files(path, "assets"), read_about(path).get("task")
+    imports = [TEXT] if TEXT in foreign else []
+    code = _usage(shown or path, graph, functions, signatures, imports)
+    if code is not None and isinstance(task, dict) and task.get("splitter") == SPACES:
+        code = code.replace(EXAMPLE, "Hello , world !")
     return Inspection(
         path=path,
         interface=_interface(graph, functions),
@@ -123,10 +127,7 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
             "variables": sum(_files(path, "variables").values()),
             "assets": sum(assets.values()),
         },
-        usage=_words_apart(
-            _usage(shown or path, graph, functions, signatures, [TEXT] if TEXT in foreign else []),
-            read_about(path),
-        ),
+        usage=code,
         card=read_card(path),
     )
 
@@ -213,14 +214,6 @@ def _usage(
             if code is not None:
                 return code
     return None
-
-
-def _words_apart(code: str | None, about: dict[str, Any]) -> str | None:
-    """Return the code with spaces between the words of its text, if the module splits texts so."""
-    task = about.get("task")
-    if code is None or not isinstance(task, dict) or task.get("splitter") != SPACES:
-        return code
-    return code.replace(EXAMPLE, "Hello , world !")
 
 
 def _files(path: str, folder: str) -> dict[str, int]:

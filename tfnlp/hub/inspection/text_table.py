@@ -74,7 +74,7 @@ def _function(function: Function, signature: bool = False) -> Iterator[str]:
     for arguments, outputs in variants[:_VARIANTS]:
         heads, rows = [], []
         for key, values in arguments.items():
-            if all(_is_value(x) for x in values):
+            if not any(isinstance(x, tf.TypeSpec) for x in tf.nest.flatten(values)):
                 heads.append(f"{_shown(key)}={' | '.join(sorted(_shown(str(x)) for x in values))}")
                 continue
             heads.append(_shown(key))
@@ -167,10 +167,6 @@ def _shape(shape: tf.TensorShape, ragged: int = 0) -> str:
     return f"[{', '.join(sizes)}]"
 
 
-def _is_value(x: Any) -> bool:
-    return not any(isinstance(y, tf.TypeSpec) for y in tf.nest.flatten(x))
-
-
 def _variables(found: Inspection) -> Iterator[str]:
     listed = found.variables
     if not listed:
@@ -197,7 +193,11 @@ def _bytes(n: int) -> str:
 
 def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
     """Return the lines of a table of two columns."""
-    rows = [(_cut(name), text) for name, text in rows]
+    half = _NAME // 2  # of a long name the middle is left out
+    rows = [
+        (name if len(name) <= _NAME else f"{name[: half - 3]}...{name[-half:]}", text)
+        for name, text in rows
+    ]
     width = max((len(name) for name, _ in rows), default=0)
     lines = []
     for name, text in rows:
@@ -209,12 +209,6 @@ def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
-
-
-def _cut(name: str) -> str:
-    """Leave out the middle of a long name."""
-    half = _NAME // 2
-    return name if len(name) <= _NAME else f"{name[: half - 3]}...{name[-half:]}"
 
 
 def _shown(text: str) -> str:

@@ -44,7 +44,14 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
     """
     for meta in read_graph(path).meta_graphs:
         for name in _assets(meta):
-            _check_asset(path, name)
+            file = f"{path}/assets/{name}"
+            if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
+                raise ValueError(
+                    f"{path} names the asset {name!r}; expected a file inside of {path}/assets; "
+                    f"{_AGAIN}"
+                )
+            if not _is_file(file):
+                raise FileNotFoundError(f"{file} is missing, an asset of the SavedModel; {_AGAIN}")
         _check_variables(path, meta, tensors)
 
 
@@ -119,20 +126,12 @@ def _assets(meta: meta_graph_pb2.MetaGraphDef) -> Iterator[str]:
             yield asset.filename
 
 
-def _check_asset(path: str, name: str) -> None:
-    file = f"{path}/assets/{name}"
-    if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
-        raise ValueError(
-            f"{path} names the asset {name!r}; expected a file inside of {path}/assets; {_AGAIN}"
-        )
-    if not _is_file(file):
-        raise FileNotFoundError(f"{file} is missing, an asset of the SavedModel; {_AGAIN}")
-
-
 def _check_variables(path: str, meta: meta_graph_pb2.MetaGraphDef, tensors: bool) -> None:
     prefix = f"{path}/variables/variables"
     if not _is_file(f"{prefix}.index"):
-        if _has_variables(meta):
+        # TensorFlow 2 always writes one, TensorFlow 1 where there are variables.
+        kinds = ("VarHandleOp", "VariableV2", "Variable")
+        if meta.object_graph_def.nodes or any(n.op in kinds for n in meta.graph_def.node):
             raise FileNotFoundError(f"{prefix}.index is missing; {_AGAIN}")
         return
     try:
@@ -159,13 +158,6 @@ def _check_variables(path: str, meta: meta_graph_pb2.MetaGraphDef, tensors: bool
                 f"{prefix}.data-* are cut off or damaged: {name!r} cannot be read "
                 f"({_reason(error)}); {_AGAIN}"
             ) from error
-
-
-def _has_variables(meta: meta_graph_pb2.MetaGraphDef) -> bool:
-    """Return whether an index must exist: always in TensorFlow 2, for variables in TensorFlow 1."""
-    return bool(meta.object_graph_def.nodes) or any(
-        node.op in ("VarHandleOp", "VariableV2", "Variable") for node in meta.graph_def.node
-    )
 
 
 def _shards_size(prefix: str) -> int:

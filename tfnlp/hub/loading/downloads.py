@@ -75,7 +75,10 @@ def _cached(key: str, fill: Callable[[str], None], shown: str) -> str:
     Several processes may fill it at the same time; the folder of the first one is kept. `fill`
     writes the files into an empty folder.
     """
-    cache = _cache_dir()
+    cache = os.environ.get("TFHUB_CACHE_DIR", "")
+    if is_remote(cache):
+        raise ValueError(f"TFHUB_CACHE_DIR={cache} must be a folder of this machine")
+    cache = os.path.abspath(cache or os.path.join(tempfile.gettempdir(), "tfhub_modules"))
     folder = os.path.join(cache, key)
     if not os.path.isdir(folder):
         partial = f"{folder}.{uuid.uuid4().hex[:8]}.tmp"
@@ -106,13 +109,6 @@ def _cached(key: str, fill: Callable[[str], None], shown: str) -> str:
             "folder to unpack it again"
         )
     return found[0]
-
-
-def _cache_dir() -> str:
-    folder = os.environ.get("TFHUB_CACHE_DIR", "")
-    if is_remote(folder):
-        raise ValueError(f"TFHUB_CACHE_DIR={folder} must be a folder of this machine")
-    return os.path.abspath(folder or os.path.join(tempfile.gettempdir(), "tfhub_modules"))
 
 
 def _saved_models(folder: str) -> list[str]:

@@ -303,13 +303,18 @@ def wrapped_variables(
     variables = trained + [v for v in others if id(v) not in trained_ids]
     order = {id(v): i for i, v in enumerate(others)}  # as the module lists them
     variables.sort(key=lambda v: order.get(id(v), -1))
-    patterns = _compiled(freeze)
+    try:
+        given = [freeze] if isinstance(freeze, str) else freeze or ()
+        patterns = {re.compile(pattern): False for pattern in given}  # whether it was found
+    except (re.error, TypeError) as error:
+        raise ValueError(
+            f"freeze={freeze!r} must be a regular expression or a list of them ({error})"
+        ) from error
     used, wrapped = set(), []
     for variable in variables:
         path = _unique(_NOT_A_PATH.sub("_", variable.name.split(":")[0]).strip("/"), used)
         matches = [p for p in patterns if p.search(path)]
-        for pattern in matches:
-            patterns[pattern] = True
+        patterns |= dict.fromkeys(matches, True)
         wrapped.append(_wrapped(variable, path, id(variable) in trained_ids and not matches))
     for pattern, found in patterns.items():
         if not found:
@@ -329,16 +334,6 @@ def is_compilable(traces: list[Trace], function: Callable) -> bool:
     return not any(
         node.op.startswith(_NEEDS_HOST) for body in library.function for node in body.node_def
     )
-
-
-def _compiled(freeze: str | list[str] | None) -> dict[re.Pattern, bool]:
-    patterns = [freeze] if isinstance(freeze, str) else list(freeze or ())
-    try:
-        return {re.compile(pattern): False for pattern in patterns}
-    except (re.error, TypeError) as error:
-        raise ValueError(
-            f"freeze={freeze!r} must be a regular expression or a list of them ({error})"
-        ) from error
 
 
 def _unique(path: str, used: set[str]) -> str:

@@ -72,13 +72,13 @@ def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trac
 
 def converted(specs: Any, inputs: Any) -> Any:
     """Return `inputs` in the structure and the dtypes of the inputs of a trace."""
-    return tf.nest.pack_sequence_as(specs, [_cast(x, spec) for spec, x in _pairs(specs, inputs)])
-
-
-def _cast(x: Any, spec: Any) -> Any:
-    if x.dtype == spec.dtype:
-        return x
-    return tf.strings.as_string(x) if spec.dtype == tf.string else tf.cast(x, spec.dtype)
+    found = []
+    for spec, x in _pairs(specs, inputs):
+        if x.dtype != spec.dtype:
+            as_strings = spec.dtype == tf.string
+            x = tf.strings.as_string(x) if as_strings else tf.cast(x, spec.dtype)
+        found.append(x)
+    return tf.nest.pack_sequence_as(specs, found)
 
 
 def plain(nest: Any) -> Any:

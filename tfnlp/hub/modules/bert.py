@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfnlp.hub.saving.export import export
 from tfnlp.hub.saving.save import as_saved, check_free, check_parts
-from tfnlp.hub.traced import Traced
+from tfnlp.hub.traced import Traced, other_vocabulary
 from tfnlp.text import SentencePieceTokenizer, WordPieceTokenizer, pack_segments
 from tfnlp.text.packing import merge_words
 
@@ -146,10 +146,7 @@ def export_bert(
     positions = encoder.get_layer("position_embedding").max_positions
     # Some published tables are padded to a multiple of 8 to 128 rows.
     if not 0 <= table.vocab_size - tokenizer.vocab_size < 128:
-        raise ValueError(
-            f"vocabulary of {tokenizer.vocab_size} tokens, but the model has "
-            f"{table.vocab_size}; give the vocabulary that the model was trained with"
-        )
+        raise other_vocabulary(tokenizer.vocab_size, table.vocab_size)
     if seq_length > positions:
         raise ValueError(
             f"seq_length={seq_length} is longer than the model's {positions} positions"

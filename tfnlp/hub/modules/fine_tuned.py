@@ -56,7 +56,7 @@ class FineTunedModule(Traced):
         super().__init__(task_model.model if weights is None else None)
         task = task_model.task
         self._task, self._model = Untracked(task), Untracked(task_model.model)
-        self._models = lambda: models_of(task_model)
+        self._models = Untracked(models_of(task_model))
         self._reader, self._index = task_model.reader, task_model.index
         self._crf = Untracked(task_model.crf)
         # With `weights` the frozen network's own are not written.
@@ -78,10 +78,8 @@ class FineTunedModule(Traced):
 
     @tf.function(autograph=False)
     def __call__(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        with contextlib.ExitStack() as stack:
-            if self._weights.value is not None:
-                stack.enter_context(self._weights.value.scope(*self._models()))
-            task = self._task.value
+        weights, task = self._weights.value, self._task.value
+        with contextlib.nullcontext() if weights is None else weights.scope(*self._models.value):
             encoded = task.encode(self._reader, inputs, whole=self._features.value is None)
             return task.decode(self._outputs(encoded), encoded, inputs, self._crf.value)
 

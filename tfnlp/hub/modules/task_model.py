@@ -73,14 +73,11 @@ class TaskModel:
         words = WordRows() if isinstance(self.features, ElmoFeatures) else None
         whole = self.features is None
         encoded = [encode_examples(self.reader, self.task, x, words, whole) for x in parts]
-        if self.features is None:
+        if whole:
             return [Prepared(x) for x in encoded]
         if words is None:
-            found = [sequence_table(x, self.features, cache) for x in encoded]
-            return [
-                Prepared(x, rows, table=table)
-                for x, (table, rows) in zip(encoded, found, strict=True)
-            ]
+            found = [(x, *sequence_table(x, self.features, cache)) for x in encoded]
+            return [Prepared(x, rows, table=table) for x, table, rows in found]
         table, ids = None, None
         if "lm_layers" in self.model.input:  # not the task's own words alone
             table = words.table(self.features, cache)
@@ -172,15 +169,11 @@ class TaskModel:
         prepared: Prepared | None = None,
         batches: TaskBatches | None = None,
     ) -> list[Prediction]:
-        """Return the predictions for examples, a list of dicts.
+        """Return the predictions for examples, a list of dicts, as `tfnlp.load(run).predict` does.
 
-        "classify": `label`, `probabilities` (dict by label). "labels": `labels` (list),
-        `probabilities` (dict by label). "similarity": `score`. "choose": `choice`, `probabilities`
-        (list). "tag": `tags`, `probabilities` (of the chosen tags; with a CRF their share among
-        all sequences), of a text also `words` and `spans`. "roles": as "tag".
-        "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
-        `tfnlp.tasks.answer.answers`. "coref": `clusters`, lists of [start, end] in characters, of a
-        document of words in words, and `mentions`, lists of texts.
+        Of "tag" and "roles" also `probabilities` of the chosen tags, with a CRF their share among
+        all sequences; of "answer" `null_score`, `answers` and `scores`, see
+        `tfnlp.tasks.answer.answers`.
 
         Args:
             examples: the examples.

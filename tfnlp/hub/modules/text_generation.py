@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.hub.traced import other_vocabulary
 from tfnlp.models import GPTDecoder
 from tfnlp.models.beam_search import beam_search
 from tfnlp.models.generation import advance, generate, start
@@ -92,13 +93,13 @@ class TextGenerator:
                 texts, log_p = self._scored(ids, mask, seeds, max_new_tokens, strings, how)
             else:
                 tokens = self._graph(generate, max_new_tokens, **how)(ids, mask, seeds=seeds)
-                texts = self._texts(_until_stop(tokens, stops))
+                texts = self._texts(until_stop(tokens, stops))
         else:
             how |= {"length_penalty": float(length_penalty), "shifted": False}
             run = self._graph(beam_search, max_new_tokens, beams=beams, stop_ids=stops, **how)
             tokens, log_p = run(ids, mask)  # [B, K, G], [B, K]
             tokens, log_p = (tf.concat(tf.unstack(x[:, :rows], axis=1), 0) for x in (tokens, log_p))
-            texts, log_p = self._texts(_until_stop(tokens, stops)), log_p.numpy()
+            texts, log_p = self._texts(until_stop(tokens, stops)), log_p.numpy()
         found = list(zip(texts, map(float, log_p), strict=True)) if scores else texts
         if samples is None:
             return found
@@ -116,7 +117,7 @@ class TextGenerator:
             part = min(_PART, count - _PART * len(tokens))
             (new, p), state = self._graph(advance, part, **how)(state, seeds=seeds)
             tokens, log_p = [*tokens, new], [*log_p, p]
-            texts = self._texts(_until_stop(tf.concat(tokens, 1), stops))
+            texts = self._texts(until_stop(tf.concat(tokens, 1), stops))
             ended = state["done"].numpy() | [_place(x, strings) < len(x) for x in texts]
             state = {**state, "done": tf.constant(ended)}
         tokens, log_p = tf.concat(tokens, 1), tf.concat(log_p, 1).numpy()
@@ -164,7 +165,7 @@ class TextGenerator:
         shown, tokens, ended = "", [], False
         while not ended:
             new, state = self._graph(advance, 1, stop_ids=stops, **settings)(state, seeds=seeds)
-            tokens += _until_stop(new, stops)[0].numpy().tolist()
+            tokens += until_stop(new, stops)[0].numpy().tolist()
             ended = len(tokens) == max_new_tokens or bool(state["done"][0])
             # Detokenize from the start each time: a piece may depend on those before it.
             whole = self.tokenizer.detokenize(tf.constant([tokens], "int32"))[0].numpy()
@@ -212,10 +213,7 @@ def check_vocabulary(model: keras.Model, tokenizer: GPT2Tokenizer | GPTTokenizer
     """Raise ValueError if a tokenizer has tokens that a model does not know."""
     size = model.get_layer("token_embedding").vocab_size
     if tokenizer.vocab_size > size:
-        raise ValueError(
-            f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
-            "vocabulary that the model was trained with"
-        )
+        raise other_vocabulary(tokenizer.vocab_size, size)
 
 
 def sampling(temperature: float, top_k: int, top_p: float) -> dict[str, float]:
@@ -296,7 +294,7 @@ def _row_seeds(seeds: int | Sequence[int], rows: int) -> tf.Tensor:
     return tf.constant(seeds.astype(np.int32))  # larger seeds wrap around
 
 
-def _until_stop(tokens: tf.Tensor, stops: Sequence[int]) -> tf.RaggedTensor:
+def until_stop(tokens: tf.Tensor, stops: Sequence[int]) -> tf.RaggedTensor:
     """Cut int32 `[B, G]` before the first of `stops`."""
     stopped = tf.zeros_like(tokens, tf.bool)
     for stop in stops:

@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.bars import ProgressBar
+from tfnlp.hub.modules.text_generation import until_stop
 from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import save_module
-from tfnlp.hub.traced import Untracked, named
+from tfnlp.hub.traced import Untracked, named, other_vocabulary
 from tfnlp.models import Seq2SeqDecoder, TransformerDecoder
 from tfnlp.models.beam_search import beam_search
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer
@@ -42,10 +43,7 @@ class Translator:
         length_penalty: float = LENGTH_PENALTY,
     ) -> None:
         if tokenizer.vocab_size != decoder.vocab_size:
-            raise ValueError(
-                f"vocabulary of {tokenizer.vocab_size} tokens, but the model has "
-                f"{decoder.vocab_size}; give the vocabulary that the model was trained with"
-            )
+            raise other_vocabulary(tokenizer.vocab_size, decoder.vocab_size)
         if tokenizer.end_id is None:
             raise ValueError("the vocabulary has no <|endoftext|>, which ends sentences")
         self.tokenizer, self.beams, self.length_penalty = tokenizer, beams, length_penalty
@@ -114,9 +112,7 @@ class Translator:
             stop_ids=(end,),
             pad_id=end,
         )
-        best = found[:, 0]  # [B, G]
-        kept = tf.cumsum(tf.cast(best == end, "int32"), axis=1) == 0
-        return ids, mask, tf.ragged.boolean_mask(best, kept), scores[:, 0]
+        return ids, mask, until_stop(found[:, 0], (end,)), scores[:, 0]
 
     def _texts(self, sentences: tf.Tensor, tokens: tf.RaggedTensor) -> tf.Tensor:
         texts = tf.strings.strip(self.tokenizer.detokenize(tokens))

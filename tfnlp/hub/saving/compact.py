@@ -58,8 +58,12 @@ class CompactWeights:
     def scope(self, *models: keras.Model) -> Iterator[None]:
         """Make the layers of `models` read the stored weights inside the context."""
         variables = {id(v): v for model in models for v in model.variables}
-        found = [self._stored[key] for key in variables if key in self._stored]
-        mapping = [(variable, _restored(variable, stored)) for variable, stored in found]
+        mapping = []
+        for variable, stored in (self._stored[key] for key in variables if key in self._stored):
+            values = tf.cast(stored[0], "float32")
+            if len(stored) == 2:
+                values *= stored[1]
+            mapping.append((variable, tf.cast(values, variable.dtype)))
         with keras.StatelessScope(state_mapping=mapping):
             yield
 
@@ -69,10 +73,10 @@ class CompactWeights:
         want = model(inputs, training=False)
         with self.scope(model):
             got = model(inputs, training=False)
-        full = [v.value for v, _ in self._stored.values()]
-        now = [x for _, stored in self._stored.values() for x in stored]
+        full = bytes_of(v.value for v, _ in self._stored.values())
+        now = bytes_of(x for _, stored in self._stored.values() for x in stored)
         after = folder_size(directory)
-        found = Report(after + _bytes(full) - _bytes(now), after, *_difference(want, got))
+        found = Report(after + full - now, after, *_difference(want, got))
         print(f"weights as {self.kind}: {found}")
         return found
 
@@ -121,13 +125,6 @@ def _stored(variable: keras.Variable, kind: str) -> list[tf.Variable] | None:
     return [tf.Variable(x, trainable=False, name=n) for x, n in parts]
 
 
-def _restored(variable: keras.Variable, stored: list[tf.Variable]) -> tf.Tensor:
-    values = tf.cast(stored[0], "float32")
-    if len(stored) == 2:
-        values *= stored[1]
-    return tf.cast(values, variable.dtype)
-
-
 @dataclass(frozen=True)
 class Report:
     """Bytes on disk before and after compaction, and its error."""
@@ -158,7 +155,8 @@ def _difference(want: Any, got: Any) -> tuple[float, float]:
     return float(difference), float(largest)
 
 
-def _bytes(variables: Iterable[tf.Variable]) -> int:
+def bytes_of(variables: Iterable[tf.Variable]) -> int:
+    """Return the size of variables in memory."""
     return sum(v.shape.num_elements() * v.dtype.size for v in variables)
 
 

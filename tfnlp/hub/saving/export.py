@@ -24,6 +24,7 @@ from tfnlp.hub.saving.preprocessors import (
     without_word_caches,
 )
 from tfnlp.hub.saving.save import as_saved, check_parts, save, together
+from tfnlp.hub.traced import other_vocabulary
 
 _PAIR = ("encoder", "preprocessor")
 # Attributes of a loaded module, and of the modules of this package.
@@ -237,7 +238,4 @@ def _check_vocabulary(model: keras.Model, preprocessor: Any) -> None:
     rows = dict(zip(leaf_names(inputs), table_rows(model), strict=True)).get("input_word_ids")
     size = tf.get_static_value(tokens().get("vocab_size"))
     if rows is not None and size is not None and size > rows:
-        raise ValueError(
-            f"preprocessor has a vocabulary of {size} tokens, but model {model.name} has a table "
-            f"of {rows}; give the vocabulary that the model was trained with"
-        )
+        raise other_vocabulary(size, rows)

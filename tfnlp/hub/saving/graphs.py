@@ -12,7 +12,10 @@ A path that ends with `.tflite` or `.onnx` is the graph alone. Any other is a fo
 """
 
 import contextlib
+import logging
 import os
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -84,9 +87,9 @@ class Graphs:
         with contextlib.ExitStack() as stack:
             for kind, path in self.paths().items():
                 converter = _CONVERTERS[kind]
-                data = converter.convert(
-                    self.function_of(converter.FIXED_LENGTH), self.title, weights
-                )
+                function = self.function_of(converter.FIXED_LENGTH)
+                with _silence():
+                    data = converter.convert(function, self.title, weights)
                 if path.endswith(converter.ENDING):
                     place = os.path.dirname(os.path.abspath(path))
                     with named_errors(path, place):
@@ -100,3 +103,21 @@ class Graphs:
                 with open(partial, "wb") as file:
                     file.write(data)
             yield
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep the converters' messages, from Python and C++, off standard error."""
+    before = logging.root.manager.disable
+    logging.disable()
+    with tempfile.TemporaryFile() as sink:
+        stderr = os.dup(2)
+        try:
+            os.dup2(sink.fileno(), 2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            logging.disable(before)
+            os.dup2(stderr, 2)
+            os.close(stderr)

@@ -1,12 +1,6 @@
 """LiteRT (TensorFlow Lite) files of models, for phones and browsers."""
 
-import contextlib
-import logging
-import os
 import re
-import tempfile
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -42,10 +36,10 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     if weights == "bfloat16":
         converter.target_spec.supported_types = [tf.float16]
     try:
-        with _silence():
-            return converter.convert()
+        return converter.convert()
     except Exception as error:  # ConverterError, which is not public, and errors of graphs
-        ops = _missing(error)
+        ops = [e.operator.name.removeprefix("tf.") for e in getattr(error, "errors", ())]
+        ops = sorted({*ops, *_OPS.findall(str(error))} - {"", "Placeholder"})
         if not ops:
             raise ValueError(f"{title} cannot be a LiteRT file: {first_line(error)}") from error
         inputs = tf.nest.flatten(function.structured_input_signature)
@@ -54,29 +48,3 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
             f"{title} cannot be a LiteRT file, which lacks {', '.join(ops)}"
             + ("; fixed lengths instead of open ones may help" if open_axes else "")
         ) from error
-
-
-def _missing(error: Exception) -> list[str]:
-    """Return the names of the ops that the converter's error names."""
-    named = [e.operator.name.removeprefix("tf.") for e in getattr(error, "errors", ())]
-    named += _OPS.findall(str(error))
-    return sorted({name for name in named if name} - {"Placeholder"})
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keep the converter's messages, from Python and C++, off standard error."""
-    logger = tf.get_logger()
-    level = logger.level
-    with tempfile.TemporaryFile() as sink:
-        stderr = os.dup(2)
-        try:
-            os.dup2(sink.fileno(), 2)
-            logger.setLevel(logging.ERROR)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                yield
-        finally:
-            logger.setLevel(level)
-            os.dup2(stderr, 2)
-            os.close(stderr)

@@ -1,8 +1,6 @@
 """ONNX files of models, for ONNX Runtime and whatever else reads them."""
 
-import contextlib
 import itertools
-import logging
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +10,7 @@ import tensorflow as tf
 
 from tfnlp.extras import needed
 from tfnlp.files import first_line
-from tfnlp.hub.saving.compact import quantized
+from tfnlp.hub.saving.compact import bytes_of, quantized
 
 ENDING = ".onnx"
 FIXED_LENGTH = False
@@ -39,16 +37,24 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
             see `tfnlp.hub.saving.compact.quantized`; "bfloat16": matrices as bfloat16. The graph
             converts them to float32.
     """
-    check_installed()
-    size = sum(v.shape.num_elements() * v.dtype.size for v in function.graph.variables)
+    import tf2onnx
+
+    size = bytes_of(function.graph.variables)
     if size > _LARGEST:
         raise ValueError(
             f"{title} cannot be an ONNX file: its weights are {size / 1e9:.1f} GB, and a file "
             "holds 2 GB at most"
         )
+
+    class Traced:
+        def get_concrete_function(self, *_: Any) -> Any:
+            return function
+
+    handlers = {"Erfc": (_erfc, [])}
     try:
-        with _silence():
-            graph = _converted(function)
+        graph, _ = tf2onnx.convert.from_function(
+            Traced(), input_signature=(), opset=OPSET, custom_op_handlers=handlers
+        )
     except Exception as error:  # tf2onnx raises what comes
         raise ValueError(f"{title} cannot be an ONNX file: {first_line(error)}") from error
     lost = _unknown(graph.graph)  # tf2onnx logs them and goes on
@@ -61,21 +67,6 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     graph.graph.name, graph.graph.doc_string = "tfnlp", ""
     _settle(graph.graph, {}, itertools.count())
     return graph.SerializeToString(deterministic=True)
-
-
-def _converted(function: Any) -> Any:
-    """Return tf2onnx's `ModelProto` of a concrete function."""
-    import tf2onnx
-
-    class Traced:
-        def get_concrete_function(self, *_: Any) -> Any:
-            return function
-
-    handlers = {"Erfc": (_erfc, [])}
-    graph, _ = tf2onnx.convert.from_function(
-        Traced(), input_signature=(), opset=OPSET, custom_op_handlers=handlers
-    )
-    return graph
 
 
 def _erfc(context: Any, node: Any, name: str, _: Any) -> None:
@@ -222,14 +213,3 @@ def _unknown(graph: Any) -> list[str]:
         for part in _branches(node):
             names.update(_unknown(part))
     return sorted(names)
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Keep the messages of tf2onnx and TensorFlow back."""
-    before = logging.root.manager.disable
-    logging.disable()
-    try:
-        yield
-    finally:
-        logging.disable(before)

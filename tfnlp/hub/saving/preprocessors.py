@@ -69,7 +69,7 @@ class PreprocessorAdapter:
     """
 
     def __init__(self, preprocessor: Any, spec: Any) -> None:
-        if is_of_keras_hub(preprocessor):
+        if any(x.__module__.startswith("keras_hub.") for x in type(preprocessor).__mro__):
             preprocessor = KerasHubPreprocessor(preprocessor)
         elif isinstance(preprocessor, keras.layers.Layer):
             if not hasattr(preprocessor, "inputs"):
@@ -88,11 +88,7 @@ class PreprocessorAdapter:
         trace = tf.function(lambda x: preprocessor(x), autograph=False).get_concrete_function(
             self.input_spec
         )
-        given = self._chosen(trace.structured_outputs)
-        self._check(given)
-        self.specs = tf.nest.map_structure(
-            lambda spec, x: tf.TensorSpec(x.shape, spec.dtype, spec.name), spec, given
-        )
+        self.specs = tf.nest.map_structure(_fitted, spec, self._chosen(trace.structured_outputs))
 
     def fitted(self, outputs: Any) -> Any:
         """Convert the preprocessor's outputs to the model's inputs."""
@@ -102,16 +98,12 @@ class PreprocessorAdapter:
 
     def signatures(self) -> dict[str, Callable]:
         """Return the concrete functions of named strings to the named inputs of the model."""
-        found = {"serving_default": self._signature(self.input_spec)}
-        if self.pair_spec is not None:
-            found[PAIRS] = self._signature(self.pair_spec)
-        return found
 
-    def _signature(self, given: Any) -> Callable:
         def call(inputs: Any, training: bool) -> Any:
             return self.fitted(self.module(inputs))
 
-        return serving(call, given, self._spec)
+        specs = {"serving_default": self.input_spec, PAIRS: self.pair_spec}
+        return {n: serving(call, x, self._spec) for n, x in specs.items() if x is not None}
 
     def _chosen(self, outputs: Any) -> Any:
         spec = self._spec
@@ -134,15 +126,17 @@ class PreprocessorAdapter:
             ) from None
         return outputs
 
-    def _check(self, given: Any) -> None:
-        for spec, x in zip(tf.nest.flatten(self._spec), tf.nest.flatten(given), strict=True):
-            dense = isinstance(x, tf.Tensor | tf.TensorSpec)
-            alike = dense and _kind(x.dtype) == _kind(spec.dtype)
-            if not alike or not x.shape.is_compatible_with(spec.shape):
-                raise ValueError(
-                    f"preprocessor returns {described(x)} for {spec.name}, but the model takes "
-                    f"{described(spec)}"
-                )
+
+def _fitted(spec: tf.TensorSpec, x: Any) -> tf.TensorSpec:
+    """Return the spec of a model's input with the shape of a preprocessor's output."""
+    dense = isinstance(x, tf.Tensor | tf.TensorSpec)
+    alike = dense and _kind(x.dtype) == _kind(spec.dtype)
+    if not alike or not x.shape.is_compatible_with(spec.shape):
+        raise ValueError(
+            f"preprocessor returns {described(x)} for {spec.name}, but the model takes "
+            f"{described(spec)}"
+        )
+    return tf.TensorSpec(x.shape, spec.dtype, spec.name)
 
 
 def _kind(dtype: tf.DType) -> str:
@@ -163,13 +157,6 @@ def _input_spec(module: Any) -> Any:
                 return tf.TensorSpec(inputs.shape, inputs.dtype, "sentences")
             return inputs
     return _SENTENCES
-
-
-def is_of_keras_hub(value: Any) -> bool:
-    """Return whether this is a layer of a class of keras-hub, or of one derived from it."""
-    return isinstance(value, keras.layers.Layer) and any(
-        one.__module__.startswith("keras_hub.") for one in type(value).__mro__
-    )
 
 
 class KerasHubPreprocessor(tf.__internal__.tracking.AutoTrackable):

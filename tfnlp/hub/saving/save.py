@@ -59,21 +59,15 @@ def save(
         with written_whole(directory) as partial:
             tf.saved_model.save(module, partial, signatures=signatures, options=_OPTIONS)
             write_record(partial, about)
-            _write_card(partial, directory)
+            card = current_card()  # of the export that is going on
+            if card is not None:
+                usage = inspect(partial, shown=os.path.basename(directory)).usage
+                call = "" if usage is None else f"```python\n{usage}\n```"
+                write_text(os.path.join(partial, CARD), card.text(name_of(directory), call))
     except WriteError:
         raise
     except (OSError, tf.errors.OpError) as error:
         raise write_error(directory, error) from error
-
-
-def _write_card(partial: str, directory: str) -> None:
-    """Write the model card of the export that is going on, if there is one."""
-    card = current_card()
-    if card is None:
-        return
-    usage = inspect(partial, shown=os.path.basename(directory)).usage
-    call = "" if usage is None else f"```python\n{usage}\n```"
-    write_text(os.path.join(partial, CARD), card.text(name_of(directory), call))
 
 
 def save_module(
