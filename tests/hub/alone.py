@@ -53,7 +53,7 @@ def again(folder, name):
     return found
 
 
-def alone(folder, look, blocked=()):
+def alone(folder, look, blocked=(), env=None):
     """The arrays by name that `look(folder)` returns where `blocked` can't be imported, either."""
     from tests.support import run_python
 
@@ -63,5 +63,5 @@ sys.modules.update(dict.fromkeys({["tfnlp", *blocked]!r}))
 """
     after = f"\nnp.savez('seen.npz', **{look.__name__}(sys.argv[1]))\n"
     source = pathlib.Path(__file__).read_text(encoding="utf-8") + inspect.getsource(look)
-    run_python(before + source + after, folder, folder=folder, without_tfnlp=True)
+    run_python(before + source + after, folder, folder=folder, env=env, without_tfnlp=True)
     return dict(np.load(pathlib.Path(folder, "seen.npz"), allow_pickle=True))

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import hub
+from tfnlp.files import folder_size
 from tfnlp.hub.saving import compact
 from tfnlp.hub.saving.compact import probe_batch, table_rows
 
@@ -51,14 +52,6 @@ def as_int8(x, per_row):
         for j, value in enumerate(vector):
             integers[(i, j) if per_row else (j, i)] = round(float(np.float32(value) / scale))
     return integers, np.array(scales, "float32").reshape((-1, 1) if per_row else (1, -1))
-
-
-def size(folder):
-    return sum(
-        os.path.getsize(os.path.join(path, name))
-        for path, _, names in os.walk(folder)
-        for name in names
-    )
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +116,13 @@ def test_outputs_are_those_of_the_rounded_weights(exported, kind):
 @pytest.mark.parametrize("kind, share", [("bfloat16", 0.5), ("int8", 0.27)])
 def test_file_is_smaller_and_stays_so(exported, kind, share, tmp_path):
     folder, model, twin = exported
-    data = size(folder / kind / "variables")
+    data = folder_size(folder / kind / "variables")
     # Of the weights, those of the model's copy `twin` being the same.
-    assert data < share * size(folder / "float32" / "variables") + 4096
+    assert data < share * folder_size(folder / "float32" / "variables") + 4096
     module = tf.saved_model.load(str(folder / kind))
     module(ids())
     tf.saved_model.save(module, str(tmp_path / "again"))
-    assert size(tmp_path / "again" / "variables") < 1.05 * data
+    assert folder_size(tmp_path / "again" / "variables") < 1.05 * data
     again = tf.saved_model.load(str(tmp_path / "again"))
     np.testing.assert_array_equal(again(ids())["hidden"], module(ids())["hidden"])
 
@@ -137,8 +130,8 @@ def test_file_is_smaller_and_stays_so(exported, kind, share, tmp_path):
 def test_report(exported):
     folder, model, twin = exported
     found = compact.CompactWeights([model, twin], "int8").report(folder / "int8", model)
-    assert found.after == size(folder / "int8")
-    real = size(folder / "float32")
+    assert found.after == folder_size(folder / "int8")
+    real = folder_size(folder / "float32")
     assert abs(found.before - real) < 0.1 * real
     inputs = probe_batch(model)
     want = model(inputs)

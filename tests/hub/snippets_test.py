@@ -6,13 +6,13 @@ Keras 3 `import tensorflow_hub` becomes `import tfnlp.hub`.
 """
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from tests.hub import bert_toy, snippets_reader
-from tests.support import run_python
+from tests.hub import bert_toy
+from tests.hub.alone import alone
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.families import FAMILIES
 
@@ -151,15 +151,43 @@ def seen(paths, tmp_path_factory):
             for handle, path in {**paths, IMPORT: import_hub}.items():
                 code = [piece.replace(handle, path) for piece in code]
             snippets[name] = code, results
+        (folder / "snippets.json").write_text(json.dumps(snippets))
         if world == "keras":  # that of this process
-            found[world] = snippets_reader.made(snippets)
+            found[world] = look(folder)
         else:
-            (folder / "snippets.json").write_text(json.dumps(snippets))
-            env = {"TF_USE_LEGACY_KERAS": "1"}
-            run_python(pathlib.Path(snippets_reader.__file__), folder, env=env, without_tfnlp=True)
-            found[world] = dict(np.load(folder / "seen.npz"))
+            found[world] = alone(folder, look, env={"TF_USE_LEGACY_KERAS": "1"})
         assert str(found[world].pop("library")) == world
     return found
+
+
+def look(folder):
+    """What snippets make, by name; `name/error` if one failed."""
+    import json
+    import traceback
+
+    import tensorflow_text  # noqa: F401  registers the operations of WordPiece
+
+    def arrays(name, value):
+        if isinstance(value, dict):
+            return {k: x for key, y in value.items() for k, x in arrays(f"{name}/{key}", y).items()}
+        return {name: np.asarray(value)}
+
+    with open(f"{folder}/snippets.json") as file:
+        snippets = json.load(file)
+    seen = {"library": np.asarray(tf.keras.Model.__module__.split(".")[0])}
+    for name, (pieces, results) in snippets.items():
+        names = {}
+        try:
+            for i, piece in enumerate(pieces):
+                rng = np.random.default_rng(0)
+                for layer in names["model"].layers[1:] if i else ():  # those behind the module
+                    layer.set_weights([rng.normal(0, 0.5, w.shape) for w in layer.get_weights()])
+                exec(piece, names)
+            for result, expression in results.items():
+                seen |= arrays(f"{name}/{result}", eval(expression, names))
+        except Exception:
+            seen[f"{name}/error"] = np.asarray(traceback.format_exc())
+    return seen
 
 
 @pytest.mark.parametrize("name", SNIPPETS)

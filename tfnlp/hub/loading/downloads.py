@@ -92,9 +92,9 @@ def _cached(key: str, fill: Callable[[str], None], shown: str) -> str:
         try:
             _remove_abandoned(cache)
             fill(partial)
-            found = _saved_models(partial)
-            if len(found) != 1:
-                raise ValueError(f"{shown} holds {len(found)} SavedModels; expected one")
+            count = len(_saved_models(partial))
+            if count != 1:
+                raise ValueError(f"{shown} holds {count} SavedModels; expected one")
             try:
                 os.rename(partial, folder)
             except OSError:

@@ -133,7 +133,10 @@ class Layer(keras.layers.Layer):
                 freeze=freeze,
             )
         )
-        self._check_signature()
+        if signature:
+            self._check_signature()
+        elif signature_outputs_as_dict:
+            raise ValueError("signature_outputs_as_dict is for a signature; name one")
         if trainable:
             self._check_trainable()
         if signature is None:
@@ -214,33 +217,25 @@ class Layer(keras.layers.Layer):
         return cls(**config)
 
     def _check_signature(self) -> None:
-        signature, outputs_as_dict = self._signature, self._given.value["signature_outputs_as_dict"]
-        if not signature:
-            if outputs_as_dict:
-                raise ValueError("signature_outputs_as_dict is for a signature; name one")
-            return
-        if (self._output_key is None) == (not outputs_as_dict):
+        shown = f"signature={self._signature!r} of {self._label}"
+        if (self._output_key is None) == (not self._given.value["signature_outputs_as_dict"]):
             names = ", ".join(sorted(self._function.structured_outputs))
             raise ValueError(
-                f"signature={signature!r} of {self._label} returns a dict: give either output_key "
-                f"({names}) or signature_outputs_as_dict=True"
+                f"{shown} returns a dict: give either output_key ({names}) or "
+                "signature_outputs_as_dict=True"
             )
         if self.trainable:
-            raise ValueError(
-                f"signature={signature!r} of {self._label} cannot be trained; use trainable=False"
-            )
+            raise ValueError(f"{shown} cannot be trained; use trainable=False")
 
     def _check_trainable(self) -> None:
-        if not getattr(self.resolved_object, "trainable_variables", None):
-            raise ValueError(
-                f"SavedModel {self._label} lists no trainable_variables, so that it cannot be "
-                "trained; use it with trainable=False, or export it with tfnlp"
-            )
         flags = {t.arguments["training"] for t in self._traces.value if "training" in t.arguments}
-        if flags == {False}:
+        why = "cannot be called with training=True" if flags == {False} else ""
+        if not getattr(self.resolved_object, "trainable_variables", None):
+            why = "lists no trainable_variables, so that it cannot be trained"
+        if why:
             raise ValueError(
-                f"SavedModel {self._label} cannot be called with training=True; use it with "
-                "trainable=False, or export it with tfnlp"
+                f"SavedModel {self._label} {why}; use it with trainable=False, or export it with "
+                "tfnlp"
             )
 
     def _named(self, inputs: Any) -> Any:
@@ -276,14 +271,9 @@ class Layer(keras.layers.Layer):
         key = self._output_key
         if not key:
             return outputs
-        if not isinstance(outputs, dict):
+        if not isinstance(outputs, dict) or key not in outputs:
             raise ValueError(
-                f"output_key={key!r}, but {self._label} returns {described(outputs)}, not a dict"
-            )
-        if key not in outputs:
-            raise ValueError(
-                f"output_key={key!r} is not one of {', '.join(sorted(outputs))}, which "
-                f"{self._label} returns"
+                f"output_key={key!r} is no key of what {self._label} returns: {described(outputs)}"
             )
         return outputs[key]
 
@@ -349,15 +339,12 @@ def _unique(path: str, used: set[str]) -> str:
 
 def _wrapped(variable: tf.Variable, path: str, trainable: bool) -> keras.Variable:
     """Return the same `tf.Variable` as a Keras variable."""
-    known = getattr(variable, "_tfnlp_wrapped", None)
-    if known is not None:
-        return known
-    *scopes, name = path.split("/")
-    with contextlib.ExitStack() as stack:
-        for scope in scopes:
-            stack.enter_context(keras.name_scope(scope))
-        wrapped = keras.Variable(
-            variable, dtype=variable.dtype.name, trainable=trainable, autocast=False, name=name
-        )
-    variable._tfnlp_wrapped = wrapped
-    return wrapped
+    if not hasattr(variable, "_tfnlp_wrapped"):
+        *scopes, name = path.split("/")
+        with contextlib.ExitStack() as stack:
+            for scope in scopes:
+                stack.enter_context(keras.name_scope(scope))
+            variable._tfnlp_wrapped = keras.Variable(
+                variable, dtype=variable.dtype.name, trainable=trainable, autocast=False, name=name
+            )
+    return variable._tfnlp_wrapped

@@ -51,21 +51,20 @@ def resolve(handle: str | os.PathLike) -> str:
             return path  # a folder is read from there
         return downloaded(path)
     path = os.path.abspath(os.path.expanduser(path)) if "\0" not in path else path
+    if is_saved_model(path):
+        return path
     if os.path.isdir(path):
-        return _checked_folder(path, shown)
+        names = sorted(os.listdir(path))
+        inside = [name for name in names if is_saved_model(os.path.join(path, name))]
+        hint = f"give one of its folders {', '.join(inside[:4])}" if inside else ""
+        raise FileNotFoundError(
+            f"{shown} is not a SavedModel: it has no {GRAPHS[0]}; {hint or f'expected {_EXPECTED}'}"
+        )
     if not os.path.exists(path):
         raise FileNotFoundError(f"{shown} does not exist; give {_EXPECTED}")
     if not (os.path.isfile(path) and path.lower().endswith(ARCHIVES)):
         raise ValueError(f"{shown} is no SavedModel; expected {_EXPECTED}")
     return unpacked(path, shown)
-
-
-def _checked_folder(path: str, shown: str) -> str:
-    if is_saved_model(path):
-        return path
-    inside = [name for name in sorted(os.listdir(path)) if is_saved_model(os.path.join(path, name))]
-    hint = f"give one of its folders {', '.join(inside[:4])}" if inside else f"expected {_EXPECTED}"
-    raise FileNotFoundError(f"{shown} is not a SavedModel: it has no {GRAPHS[0]}; {hint}")
 
 
 def saved_models(handle: str | os.PathLike) -> list[str]:
@@ -77,14 +76,14 @@ def saved_models(handle: str | os.PathLike) -> list[str]:
     """
     path = os.path.expanduser(os.fsdecode(handle)) if isinstance(handle, str | os.PathLike) else ""
     if os.path.isdir(path) and not is_saved_model(path):
-        names = [name for name in PAIR if is_saved_model(os.path.join(path, name))]
-        if not names:
-            versions = [name for name in os.listdir(path) if name.isascii() and name.isdecimal()]
-            versions = [name for name in versions if is_saved_model(os.path.join(path, name))]
-            names = [max(versions, key=int)] if versions else []
+        held = os.listdir(path)
+        inside = [name for name in held if is_saved_model(os.path.join(path, name))]
+        versions = [name for name in inside if name.isascii() and name.isdecimal()]
+        names = [name for name in PAIR if name in inside]
+        names = names or sorted(versions, key=int)[-1:]
         if names:
             return [os.path.abspath(os.path.join(path, name)) for name in names]
-        if {"checkpoints", "config.json"} <= set(os.listdir(path)):
+        if {"checkpoints", "config.json"} <= set(held):
             raise ValueError(
                 f"{handle} is not a SavedModel but a run; write one with `tfnlp export`"
             )

@@ -288,15 +288,15 @@ def read_cache_words(path: str | os.PathLike) -> list[str]:
 def _vectors(words: list[bytes], embed: Callable[[tf.Tensor], tf.Tensor]) -> tf.Variable:
     """Return a variable `[V, P]`. Words of similar length share a batch, for less padding."""
     order = sorted(range(len(words)), key=lambda i: len(words[i]))
-    small = len(words) <= _CHUNK
-    bar = ProgressBar(desc="word vectors", total=len(words), unit="words", disable=small)
-    variable = None
-    with bar:
-        for start in range(0, len(words), _CHUNK):
+    total, variable = len(words), None
+    with ProgressBar(
+        desc="word vectors", total=total, unit="words", disable=total <= _CHUNK
+    ) as bar:
+        for start in range(0, total, _CHUNK):
             rows = order[start : start + _CHUNK]
             values = embed(tf.constant([words[i] for i in rows]))
             if variable is None:
-                shape = (len(words), values.shape[-1])
+                shape = (total, values.shape[-1])
                 variable = tf.Variable(tf.zeros(shape, values.dtype), trainable=False, name="cache")
             variable.scatter_update(tf.IndexedSlices(values, tf.constant(rows)))
             bar.update(len(rows))
