@@ -4,7 +4,7 @@ import json
 
 from tfnlp.cards import Card, card_of_export, licence_of, read_card
 from tfnlp.checkpoints.folders import new_folder
-from tfnlp.hub.inspection.text_table import _shown
+from tfnlp.hub.loading.traces import printable
 
 CARD = Card(
     "A BERT, fine-tuned to classify texts: no, yes.",
@@ -59,7 +59,7 @@ def test_cards_and_licences_of_anybody(tmp_path):
     path.write_bytes(b"# \x1b[31mred\xff\n\n<b>x</b>\n" + b"- **k:** v\n" * 10**5)
     found = read_card(tmp_path)
     assert found["k"] == "v" and len(found) == 2
-    assert not any("\x1b" in _shown(text) for text in found.values())
+    assert not any("\x1b" in printable(text) for text in found.values())
     path.write_text("---\nlicense: |\n  anything\n---\n")
     assert licence_of(tmp_path) is None
     path.write_text("license: mit\n")  # not in metadata

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp.hub.modules.fill import FillModule, masked_pieces
+from tfnlp.hub.modules.fill import FillModule
 from tfnlp.models import bert, bert_pretrainer
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -56,12 +56,6 @@ def expected(pretrainer, tokenizer, text, limit):
     )["mlm_logits"].numpy()[0, :, : tokenizer.vocab_size]
     powers = np.exp(logits.astype("float64"))
     return powers / powers.sum(-1, keepdims=True)
-
-
-def test_pieces_between_masks(tokenizer):
-    ids, parts = masked_pieces(tokenizer, tf.constant(TEXTS))
-    assert ids.to_list() == [ids_of(text, tokenizer) for text in TEXTS]
-    assert parts.to_list() == [[p.encode() for p in text.split("[MASK]")] for text in TEXTS]
 
 
 @pytest.mark.parametrize("positions, next_sentence", [(16, True), (6, False)])

@@ -77,7 +77,8 @@ def task_model(loaded, name):
 def write(loaded, made, folder):
     kept = {"backbone": {"arguments": loaded.config}}
     run = SimpleNamespace(task_model=made, family=loaded.family, config=kept, path="toy")
-    with Task().graphs(run, None, str(folder / "lite"), str(folder / "onnx")).written():
+    places = {"litert": folder / "lite", "onnx": folder / "onnx"}
+    with Task().graphs(run, None, places).written():
         pass
     return onnxruntime.InferenceSession(folder / "onnx" / "model.onnx")
 
@@ -211,7 +212,7 @@ def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path):
     made = task_model(backbones["bert"], "class")
     ids, given = batch(made, 3, 9)
     want = expected(made, given)["probabilities"]
-    graphs = Graphs(None, tmp_path / "x.onnx", lambda fixed: ids_function(made), "toy")
+    graphs = Graphs({"onnx": tmp_path / "x.onnx"}, lambda fixed: ids_function(made), "toy")
     with graphs.written(weights):
         hub.export_fine_tuned(tmp_path / "m", made, weights=weights)
     session = onnxruntime.InferenceSession(tmp_path / "x.onnx")

@@ -26,6 +26,7 @@ from tfnlp.models import electra_discriminator
 from tfnlp.settings import formats as settings_of
 from tfnlp.text.task_readers import PromptReader
 
+Places = dict[str, str | None]  # of "litert" and "onnx"
 _LENGTH = 128  # to which pairs pack texts
 
 
@@ -39,8 +40,8 @@ class GraphedModel(SavedModel):
     parts: ClassVar[tuple[str, ...]] = ("",)
 
     @abc.abstractmethod
-    def graphs(self, model: Any, settings: Any, litert: str | None, onnx: str | None) -> Graphs:
-        """Return the network of a model that `takes` has accepted as graphs at these paths."""
+    def graphs(self, model: Any, settings: Any, places: Places) -> Graphs:
+        """Return the network of a model that `takes` has accepted as graphs at these places."""
 
     def why_no_graph(self, model: Any) -> str:
         """Return why a model has no graph of ids, as `why_not` does."""
@@ -53,7 +54,8 @@ class GraphedModel(SavedModel):
         if why:
             name = "onnx" if settings.litert is None else "litert"
             raise ValueError(f"`{name}`: {model.path} {why}")
-        graphs = self.graphs(model, settings, settings.litert, settings.onnx)
+        places = {"litert": settings.litert, "onnx": settings.onnx}
+        graphs = self.graphs(model, settings, places)
         for part in self.parts:
             graphs.check(os.path.join(folder, part), settings.overwrite)
         with graphs.written(settings.weights, settings.overwrite):
@@ -86,9 +88,9 @@ class Pair(GraphedModel):
         """Return the Keras model that the graph of ids is of."""
         return model.encoder
 
-    def graphs(self, model: Any, settings: Any, litert: str | None, onnx: str | None) -> Graphs:
+    def graphs(self, model: Any, settings: Any, places: Places) -> Graphs:
         reader, length = model.family.sentence_reader(model), _pair_length(model, settings)
-        return _of_tokens(model, self.network(model), self.served, reader, length, litert, onnx)
+        return _of_tokens(model, self.network(model), self.served, reader, length, places)
 
     def save(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
         paths = self.export(
@@ -172,7 +174,7 @@ class Sentences(GraphedModel):
     def is_for(self, model: Any) -> bool:
         return isinstance(model, Pretrained) and model.family.files is not None
 
-    def graphs(self, model: Any, settings: Any, litert: str | None, onnx: str | None) -> Graphs:
+    def graphs(self, model: Any, settings: Any, places: Places) -> Graphs:
         network, reader, length = _sentence_network(model, settings)
         if isinstance(reader, PromptReader):
             raise ValueError(
@@ -180,7 +182,7 @@ class Sentences(GraphedModel):
                 "empty `prompt` and put it before texts yourself, or leave `onnx` and `litert` out"
             )
         outputs = ("sentence_embedding",)
-        return _of_tokens(model, network, outputs, reader, length, litert, onnx)
+        return _of_tokens(model, network, outputs, reader, length, places)
 
     def save(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
         network = _sentence_network(model, settings)
@@ -213,7 +215,7 @@ class Task(GraphedModel):
             )
         return why_only_module(model)
 
-    def graphs(self, model: Any, settings: Any, litert: str | None, onnx: str | None) -> Graphs:
+    def graphs(self, model: Any, settings: Any, places: Places) -> Graphs:
         task_model, files = model.task_model, model.family.files
 
         def write_tokenizer(folder: str) -> None:
@@ -226,7 +228,7 @@ class Task(GraphedModel):
         def function_of(fixed: bool) -> Any:
             return ids_function(task_model, task_model.task.max_length if fixed else None)
 
-        return Graphs(litert, onnx, function_of, model.path, beside)
+        return Graphs(places, function_of, model.path, beside)
 
     def save(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
         if settings.keep_adapters:
@@ -267,9 +269,13 @@ def _sentence_network(model: Any, settings: Any) -> tuple[Any, Any, int]:
 
 
 def _of_tokens(
-    model: Pretrained, network: Any, outputs: tuple[str, ...], reader: Any, length: int,
-    litert: str | None, onnx: str | None,
-) -> Graphs:  # fmt: skip
+    model: Pretrained,
+    network: Any,
+    outputs: tuple[str, ...],
+    reader: Any,
+    length: int,
+    places: Places,
+) -> Graphs:
     """Return the graphs of a network that gives vectors of tokens or of texts."""
 
     def beside(folder: str, file: str) -> None:
@@ -282,7 +288,7 @@ def _of_tokens(
             spec = {name: tf.TensorSpec([None, length], "int32", name) for name in spec}
         return serving_of(network, outputs, spec)
 
-    return Graphs(litert, onnx, function_of, str(model.path), beside)
+    return Graphs(places, function_of, str(model.path), beside)
 
 
 class Graph(Format):
@@ -298,8 +304,9 @@ class Graph(Format):
         return _kind(model).why_no_graph(model)
 
     def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
-        kind, place = _kind(model), {"litert": None, "onnx": None, self.name: folder}
-        graphs = kind.graphs(model, kind.settings(weights=settings.weights), **place)
+        kind = _kind(model)
+        given = kind.settings(weights=settings.weights)
+        graphs = kind.graphs(model, given, {self.name: folder})
         graphs.check(overwrite=settings.overwrite)
         with graphs.written(settings.weights, settings.overwrite):
             return graphs.paths()

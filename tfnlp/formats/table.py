@@ -30,7 +30,8 @@ EXPECTED = (
 FORMATS: tuple[Format, ...] = (
     Encoder(), LanguageModel(), Fill(), Sentences(), Task(), Elmo(), WordVectors(), Translation(),
     Search(), OtherModule(), KerasHub(), Peft(), SentenceTransformers(),
-    *map(WordVectorsFile, WORD_VECTORS), Bilm(), OpenAI(), HuggingFace(), Google(), Onnx(), LiteRT(),
+    *map(WordVectorsFile, WORD_VECTORS), Bilm(), OpenAI(), HuggingFace(), Google(), Onnx(),
+    LiteRT(),
 )  # fmt: skip
 
 

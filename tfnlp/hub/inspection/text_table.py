@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfnlp.hub.inspection.saved_graph import Call, Function
 from tfnlp.hub.inspection.usage import quoted
+from tfnlp.hub.loading.traces import described, printable, shown_shape
 
 if TYPE_CHECKING:
     from tfnlp.hub.inspection.inspect import Inspection
@@ -32,11 +33,11 @@ def as_text(found: Inspection) -> str:
     return "\n".join([
         found.path if found.path.isprintable() else quoted(found.path),
         *_indented(_table(_summary(found))),
-        *_section("card", [(_shown(name), _shown(text)) for name, text in found.card.items()]),
+        *_section("card", [(printable(k), printable(text)) for k, text in found.card.items()]),
         *(line for function in found.functions for line in _function(function)),
         *(line for signature in found.signatures for line in _function(signature, True)),
         *_variables(found),
-        *_section("assets", [(_shown(name), _bytes(n)) for name, n in found.assets.items()]),
+        *_section("assets", [(printable(name), _bytes(n)) for name, n in found.assets.items()]),
         *(["use", *_indented(found.usage.split("\n"))] if found.usage else []),
     ])  # fmt: skip
 
@@ -53,10 +54,10 @@ def _summary(found: Inspection) -> Iterator[tuple[str, str]]:
     for library, ops in found.foreign_ops.items():
         more = f" and {len(ops) - _OPS} more" if len(ops) > _OPS else ""
         needs = f"import {library}, for" if library else "a library that registers"
-        yield "needs", f"{needs} {', '.join(map(_shown, ops[:_OPS]))}{more}"
+        yield "needs", f"{needs} {', '.join(map(printable, ops[:_OPS]))}{more}"
     if not found.foreign_ops:
         yield "needs", "TensorFlow only"
-    yield "written by", f"TensorFlow {_shown(found.tensorflow_version or '?')}"
+    yield "written by", f"TensorFlow {printable(found.tensorflow_version or '?')}"
     parts = [f"{name} {_bytes(n)}" for name, n in found.size.items() if n]
     yield "size", f"{_bytes(sum(found.size.values()))}: {', '.join(parts)}"
 
@@ -75,11 +76,13 @@ def _function(function: Function, signature: bool = False) -> Iterator[str]:
         heads, rows = [], []
         for key, values in arguments.items():
             if not any(isinstance(x, tf.TypeSpec) for x in tf.nest.flatten(values)):
-                heads.append(f"{_shown(key)}={' | '.join(sorted(_shown(str(x)) for x in values))}")
+                heads.append(
+                    f"{printable(key)}={' | '.join(sorted(printable(str(x)) for x in values))}"
+                )
                 continue
-            heads.append(_shown(key))
+            heads.append(printable(key))
             for i, value in enumerate(_counted(values)):
-                rows += _rows("or" if i else _shown(key), value)
+                rows += _rows("or" if i else printable(key), value)
         yield from _wrapped(f"{name}({', '.join(heads)})", _WIDTH, "    ")
         yield from _indented(_table([*rows, *_rows("returns", outputs)]))
     if len(variants) > _VARIANTS:
@@ -93,13 +96,13 @@ def _variants(calls: Sequence[Call]) -> list[tuple[dict[str, list], Any]]:
         merged = {}
         for arguments, outputs in found:
             rest = {k: v for k, v in arguments.items() if k != name}
-            key = str((_described(rest), _described(outputs), name in arguments))
+            key = str((described(rest), described(outputs), name in arguments))
             if key not in merged:
                 merged[key] = {k: list(v) for k, v in arguments.items()}, outputs
             elif name in arguments:
                 known = merged[key][0][name]
-                seen = {_described(x) for x in known}
-                known += [x for x in arguments[name] if _described(x) not in seen]
+                seen = {described(x) for x in known}
+                known += [x for x in arguments[name] if described(x) not in seen]
         found = list(merged.values())
     return found
 
@@ -108,9 +111,9 @@ def _counted(values: list) -> list:
     """Return the alternatives; lists of equal tensors are merged, with all their lengths."""
     lengths, rest = {}, []
     for value in values:
-        described = {_described(x) for x in value} if type(value) is list else ()
-        if len(described) == 1 and isinstance(value[0], tf.TypeSpec):
-            lengths.setdefault(described.pop(), []).append(len(value))
+        kinds = {described(x) for x in value} if type(value) is list else ()
+        if len(kinds) == 1 and isinstance(value[0], tf.TypeSpec):
+            lengths.setdefault(kinds.pop(), []).append(len(value))
         else:
             rest.append(value)
     return [f"list of {_numbers(n)}: {spec}" for spec, n in lengths.items()] + rest
@@ -128,43 +131,18 @@ def _rows(name: str, nest: Any, indent: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(nest, dict):
         yield f"{indent}{name}", "dict" if nest else "empty dict"
         for key in sorted(nest, key=str):
-            yield from _rows(_shown(str(key)), nest[key], f"{indent}  ")
+            yield from _rows(printable(str(key)), nest[key], f"{indent}  ")
     elif isinstance(nest, list | tuple):
         kind = "list" if isinstance(nest, list) else "tuple"
-        described = {_described(x) for x in nest}
-        if len(described) == 1 and isinstance(nest[0], tf.TypeSpec):
-            yield f"{indent}{name}", f"{kind} of {len(nest)}: {described.pop()}"
+        kinds = {described(x) for x in nest}
+        if len(kinds) == 1 and isinstance(nest[0], tf.TypeSpec):
+            yield f"{indent}{name}", f"{kind} of {len(nest)}: {kinds.pop()}"
         else:
             yield f"{indent}{name}", f"{kind} of {len(nest)}"
             for i, x in enumerate(nest):
                 yield from _rows(f"[{i}]", x, f"{indent}  ")
     else:
-        yield f"{indent}{name}", _described(nest)
-
-
-def _described(nest: Any) -> str:
-    """Describe a nest in one line."""
-    if isinstance(nest, dict):
-        items = sorted((_shown(str(k)), _described(v)) for k, v in nest.items())
-        return "{" + ", ".join(f"{k}: {v}" for k, v in items) + "}"
-    if isinstance(nest, list | tuple):
-        return f"{type(nest).__name__}[" + ", ".join(_described(x) for x in nest) + "]"
-    if isinstance(nest, tf.RaggedTensorSpec) and nest.ragged_rank:
-        return f"{nest.dtype.name} {_shape(nest.shape, nest.ragged_rank)} ragged"
-    if isinstance(nest, tf.TensorSpec | tf.RaggedTensorSpec):
-        return f"{nest.dtype.name} {_shape(nest.shape)}"
-    if isinstance(nest, tf.SparseTensorSpec):
-        return f"{nest.dtype.name} {_shape(nest.shape)} sparse"
-    return _shown(str(nest))
-
-
-def _shape(shape: tf.TensorShape, ragged: int = 0) -> str:
-    """Return a shape as `[?, 8]`, ragged dimensions in parentheses."""
-    if shape.rank is None:
-        return "[...]"
-    sizes = ["?" if n is None else str(n) for n in shape]
-    sizes = [f"({n})" if n == "?" and 1 <= i <= ragged else n for i, n in enumerate(sizes)]
-    return f"[{', '.join(sizes)}]"
+        yield f"{indent}{name}", described(nest)
 
 
 def _variables(found: Inspection) -> Iterator[str]:
@@ -178,7 +156,7 @@ def _variables(found: Inspection) -> Iterator[str]:
     if found.stored_variables > len(listed):
         yield f"  of {found.stored_variables} in the files, which also hold unlisted ones"
     largest = sorted(listed, key=lambda v: -v.parameters)[:_LARGEST]
-    rows = [(_shown(v.name), f"{v.dtype.name} {_shape(v.shape)}") for v in largest]
+    rows = [(printable(v.name), f"{v.dtype.name} {shown_shape(v.shape)}") for v in largest]
     yield from _indented(_table(rows))
     if len(listed) > _LARGEST:
         yield f"  and {len(listed) - _LARGEST} smaller"
@@ -209,11 +187,6 @@ def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
-
-
-def _shown(text: str) -> str:
-    """Return `text`, with escapes if it is not printable."""
-    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

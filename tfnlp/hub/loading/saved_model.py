@@ -103,10 +103,9 @@ def load_module(
     tags: str | list[str] | None = None,
     options: tf.saved_model.LoadOptions | None = None,
 ) -> Any:
-    """Return what `tf.saved_model.load` returns, in the scope of the current strategy.
+    """Return what `tf.saved_model.load` gives of what `resolve` finds; without `tags` of one graph.
 
-    A module of TF-Hub's first format has the attribute `is_tf1_hub_module`, which is True. For the
-    handle see `tfnlp.hub.loading.saved_model`; without `tags` the only graph is loaded.
+    A module of TF-Hub's first format has the attribute `is_tf1_hub_module`, which is True.
     """
     path = resolve(handle)
     check_saved_model(path)

@@ -92,17 +92,33 @@ def plain(nest: Any) -> Any:
 
 
 def described(nest: Any) -> str:
-    """Return a short description of a nest of specs or tensors: `{ids: int32 [?, 8]}`."""
+    """Describe a nest of specs, tensors and Python values in one line: `{ids: int32 [?, 8]}`."""
     if isinstance(nest, dict):
-        return "{" + ", ".join(f"{key}: {described(nest[key])}" for key in sorted(nest)) + "}"
+        items = sorted((printable(str(k)), described(v)) for k, v in nest.items())
+        return "{" + ", ".join(f"{k}: {v}" for k, v in items) + "}"
     if isinstance(nest, list | tuple):
-        return "[" + ", ".join(described(x) for x in nest) + "]"
-    if not hasattr(nest, "dtype"):
-        return type(nest).__name__
-    shape = tf.TensorShape(nest.shape)
-    sizes = "..." if shape.rank is None else ", ".join("?" if n is None else str(n) for n in shape)
-    ragged = "ragged " if _ragged_rank(nest) else ""
-    return f"{ragged}{tf.as_dtype(nest.dtype).name} [{sizes}]"
+        kind = "tuple" if isinstance(nest, tuple) else "list"
+        return f"{kind}[" + ", ".join(described(x) for x in nest) + "]"
+    if not hasattr(nest, "dtype") or not hasattr(nest, "shape"):
+        return printable(str(nest))
+    rank, sparse = _ragged_rank(nest), isinstance(nest, tf.SparseTensorSpec)
+    kind = " ragged" if rank else " sparse" if sparse else ""
+    return f"{tf.as_dtype(nest.dtype).name} {shown_shape(nest.shape, rank)}{kind}"
+
+
+def shown_shape(shape: Any, ragged: int = 0) -> str:
+    """Return a shape as `[?, 8]`, ragged dimensions in parentheses."""
+    shape = tf.TensorShape(shape)
+    if shape.rank is None:
+        return "[...]"
+    sizes = ["?" if n is None else str(n) for n in shape]
+    sizes = [f"({n})" if n == "?" and 1 <= i <= ragged else n for i, n in enumerate(sizes)]
+    return f"[{', '.join(sizes)}]"
+
+
+def printable(text: str) -> str:
+    """Return `text`, with escapes if it is not printable."""
+    return text if text.isprintable() else repr(text)[1:-1]
 
 
 _ABSENT = object()

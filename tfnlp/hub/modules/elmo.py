@@ -148,10 +148,7 @@ class ElmoModule(Traced):
         them, for the gradient of four numbers.
         """
         outputs = {name: tf.stop_gradient(x) for name, x in outputs.items()}
-        word_emb = outputs["word_emb"]
-        layers = [tf.concat([word_emb, word_emb], -1)]
-        layers += [outputs[f"lstm_outputs{j}"] for j in range(1, self._mix.value.num_layers)]
-        mixed = self._mix.value(layers, mask=real)
+        mixed = self._mix.value(all_layers(outputs), mask=real)
         mixed = tf.where(real[:, :, None], mixed, tf.zeros((), mixed.dtype))  # [B, T, 2P]
         count = tf.maximum(tf.reduce_sum(tf.cast(real, "float32"), 1, keepdims=True), 1.0)
         mean = tf.reduce_sum(tf.cast(mixed, "float32"), 1) / count
@@ -235,15 +232,11 @@ def export_elmo(
 
 
 class WordCache(tf.__internal__.tracking.AutoTrackable):
-    """Table from words to precomputed vectors.
+    """Table from the words of a file to vectors, which `embed` computes in advance.
 
     The words travel as an asset of the SavedModel and the vectors as a variable, so that a large
-    vocabulary is not part of the graph. The asset is a normalized copy of the file: the user's
-    file may change, repeat a word, or have line ends that TensorFlow would read as part of a word.
-
-    Args:
-        path: file of words, see `read_cache_words`.
-        embed: function from strings `[N]` to vectors `[N, P]`.
+    vocabulary is not part of the graph. The asset is a normalized copy of the file, which may
+    change, repeat a word, or have line ends that TensorFlow would read as part of a word.
     """
 
     def __init__(self, path: str | os.PathLike, embed: Callable[[tf.Tensor], tf.Tensor]) -> None:
@@ -268,12 +261,7 @@ class WordCache(tf.__internal__.tracking.AutoTrackable):
 
 
 def read_cache_words(path: str | os.PathLike) -> list[str]:
-    """Return the distinct words of a file, in its order.
-
-    The file is UTF-8, with or without a byte order mark, with one word per line. Both line endings
-    are accepted; empty lines and repeated words are left out. A vocabulary of a run or of bilm-tf
-    is such a file.
-    """
+    """Return the distinct words of a file in UTF-8, one a line, in its order."""
     words, source = {}, f"cache {path}"
     for number, word in enumerate(read_lines(path, "cache"), start=1):
         if _BLANK.search(word):
@@ -367,9 +355,14 @@ def running_layers(
         yield _stacked(outputs)[:, 0]
 
 
+def all_layers(outputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:
+    """Return all layers of a biLM, `[B, T, 2P]` each; the first is the word vectors, twice."""
+    found = [tf.concat([outputs["word_emb"]] * 2, -1)]
+    while f"lstm_outputs{len(found)}" in outputs:
+        found.append(outputs[f"lstm_outputs{len(found)}"])
+    return found
+
+
 def _stacked(outputs: dict[str, tf.Tensor]) -> np.ndarray:
-    """Return all layers of a batch, `[L + 1, B, T, 2P]`."""
-    words = outputs["word_emb"].numpy()
-    count = sum(name.startswith("lstm_outputs") for name in outputs)
-    lstm = [outputs[f"lstm_outputs{j + 1}"].numpy() for j in range(count)]
-    return np.stack([np.concatenate([words, words], -1), *lstm]).astype("float32")
+    """Return them as one array `[L + 1, B, T, 2P]`."""
+    return tf.cast(tf.stack(all_layers(outputs)), "float32").numpy()

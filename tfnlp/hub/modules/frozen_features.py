@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfnlp.bars import ProgressBar
 from tfnlp.data.labelled.batches import bucket_lengths, token_batches
 from tfnlp.files import written_whole
-from tfnlp.hub.modules.elmo import sentence_layers
+from tfnlp.hub.modules.elmo import all_layers, sentence_layers
 from tfnlp.hub.traced import Untracked, without_seeds
 from tfnlp.tasks.sequences import EncodedExamples
 from tfnlp.training.prediction import forward, is_compiled
@@ -25,30 +25,40 @@ _PART_TOKENS = 16384  # whose sequences are sorted by length, and whose layers a
 _MULTIPLE = 32  # of lengths, where each is compiled
 
 
-class EncoderFeatures(tf.__internal__.tracking.AutoTrackable):
-    """Layers of a BERT or GPT, indices into `[embedding_output, *encoder_outputs]`."""
-
-    def __init__(self, encoder: keras.Model, layers: Sequence[int]) -> None:
+class _Features(tf.__internal__.tracking.AutoTrackable):
+    def __init__(self, encoder: keras.Model | None, layers: Sequence[int]) -> None:
         super().__init__()
-        self._encoder, self._layers = Untracked(encoder), lambda: list(layers)
-        self.size = encoder.output["sequence_output"].shape[-1]
-        self.variables = [v.value for v in without_seeds(encoder)]  # seeds differ between runs
+        self._encoder, self._layers = Untracked(encoder), Untracked(list(layers))
 
     @property
     def encoder(self) -> keras.Model | None:
         """The frozen model."""
         return self._encoder.value
 
+    @property
+    def chosen(self) -> list[int]:
+        """The indices of the layers."""
+        return self._layers.value
+
+
+class EncoderFeatures(_Features):
+    """Layers of a BERT or GPT, indices into `[embedding_output, *encoder_outputs]`."""
+
+    def __init__(self, encoder: keras.Model, layers: Sequence[int]) -> None:
+        super().__init__(encoder, layers)
+        self.size = encoder.output["sequence_output"].shape[-1]
+        self.variables = [v.value for v in without_seeds(encoder)]  # seeds differ between runs
+
     def layers(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         """Return float32 `[N, T, L, D]` of a dict of int32 `[N, T]`, zeros at padding."""
-        encoder = self._encoder.value
+        encoder = self.encoder
         outputs = encoder({name: inputs[name] for name in encoder.input}, training=False)
         every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-        stacked = tf.stack([tf.cast(every[i], "float32") for i in self._layers()], 2)
+        stacked = tf.stack([tf.cast(every[i], "float32") for i in self.chosen], 2)
         return stacked * tf.cast(inputs["input_mask"], "float32")[:, :, None, None]
 
 
-class ElmoFeatures(tf.__internal__.tracking.AutoTrackable):
+class ElmoFeatures(_Features):
     """Layers of an ELMo for sentences of words.
 
     Args:
@@ -67,25 +77,17 @@ class ElmoFeatures(tf.__internal__.tracking.AutoTrackable):
         encoder: keras.Model | None = None,
         loaded: Any = None,
     ) -> None:
-        super().__init__()
-        self._encoder, self._loaded = Untracked(encoder), loaded
-        self._module, self._layers, self.size = Untracked(module), lambda: list(layers), size
+        super().__init__(encoder, layers)
+        self._module, self._loaded, self.size = Untracked(module), loaded, size
         source = module if loaded is None else loaded
         self.variables = list(getattr(source, "variables", ()))
-
-    @property
-    def encoder(self) -> keras.Model | None:
-        """The frozen model."""
-        return self._encoder.value
 
     def table(self, words: tf.RaggedTensor) -> tf.Tensor:
         """Return float32 `[1 + sum W, L, D]` of strings ragged `[S, (W)]`; row 0 is zeros."""
         lengths = tf.cast(words.row_lengths(), "int32")
         outputs = self._module.value({"tokens": words.to_tensor(""), "sequence_len": lengths})
-        every = [tf.concat([outputs["word_emb"]] * 2, -1)]
-        while f"lstm_outputs{len(every)}" in outputs:
-            every.append(outputs[f"lstm_outputs{len(every)}"])
-        stacked = tf.stack([tf.cast(every[i], "float32") for i in self._layers()], 2)
+        every = all_layers(outputs)
+        stacked = tf.stack([tf.cast(every[i], "float32") for i in self.chosen], 2)
         real = tf.sequence_mask(lengths, tf.shape(stacked)[1])
         rows = tf.boolean_mask(stacked, real)  # [sum W, L, D]
         return tf.pad(rows, [[1, 0], [0, 0], [0, 0]])
@@ -93,7 +95,7 @@ class ElmoFeatures(tf.__internal__.tracking.AutoTrackable):
     def of_sentences(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
         """Yield float32 `[n, L, D]` for each list of words."""
         for layers in sentence_layers(self._module.value, sentences):
-            yield layers[self._layers()].transpose(1, 0, 2)
+            yield layers[self.chosen].transpose(1, 0, 2)
 
 
 class WordRows:
@@ -172,7 +174,7 @@ def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterat
                 batch[:, place, : sequence.shape[1]] = sequence
             outputs = call(dict(zip(_NAMES, batch, strict=True)), weights)
             every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-            layers = np.stack([every[i] for i in features._layers()], 2)  # [B, T, L, D]
+            layers = np.stack([every[i] for i in features.chosen], 2)  # [B, T, L, D]
             for row, values, mask in zip(rows[:real], layers, batch[1], strict=False):
                 found[row] = values[mask > 0].astype(np.float32)
         for row in range(last - first):
@@ -189,24 +191,19 @@ def feature_table(
     """Return features as one table `[R, L, D]` whose row 0 is zeros.
 
     It is float32 in memory; with a `cache`, a folder that several runs may share, it is float16,
-    mapped from disk.
-
-    Args:
-        parts: float `[n, L, D]` each, in order; iterated only if the cache has no such table.
-        count: R.
-        features: what computes `parts`.
-        key: tells the texts from others in the cache.
+    mapped from disk. R is the `count`; `parts` are `[n, L, D]` each, in order, iterated only if the
+    cache has no such table; `key` tells the texts from others there.
     """
     path = None
     if cache is not None:
         for variable in features.variables:
             key = zlib.crc32(np.ascontiguousarray(variable), key)
-        key = zlib.crc32(str(features._layers()).encode(), key)
+        key = zlib.crc32(str(features.chosen).encode(), key)
         path = os.path.join(cache, f"features-{key:08x}-{count}.npy")
         if os.path.exists(path):
             return np.load(path, mmap_mode="r")
         os.makedirs(cache, exist_ok=True)
-    shape = (count, len(features._layers()), features.size)
+    shape = (count, len(features.chosen), features.size)
     parts = ProgressBar(parts, desc="frozen features", unit="texts")
     if path is None:
         table = np.zeros(shape, np.float32)  # the precision of the exported module

@@ -122,7 +122,7 @@ def export(
         spec = adapter.specs if fixed and adapter is not None else None
         return serving_of(model, served, spec)
 
-    graphs = Graphs(litert, onnx, function_of, f"model {model.name}")
+    graphs = Graphs({"litert": litert, "onnx": onnx}, function_of, f"model {model.name}")
     for path in paths:
         graphs.check(path, overwrite)
     with without_word_caches([model, *objects.values(), preprocessor]):

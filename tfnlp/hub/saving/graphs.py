@@ -39,23 +39,21 @@ class Graphs:
     """A model as graphs.
 
     Attributes:
-        litert, onnx: path of a file, or of a folder for one, or None.
+        places: of "litert" and "onnx" the path of a file, or of a folder for one, or None.
         function_of: function of whether the runtime needs a fixed length to the concrete function.
         title: of the model, for messages.
         beside: function of (folder, name of the graph's file) that writes what a program needs to
             call it into a folder; None: nothing is written.
     """
 
-    litert: str | os.PathLike | None
-    onnx: str | os.PathLike | None
+    places: dict[str, str | os.PathLike | None]
     function_of: Callable[[bool], Any]
     title: str
     beside: Callable[[str, str], None] | None = None
 
     def paths(self) -> dict[str, str]:
         """Return the kind of each graph that is written to its path, as it was given."""
-        found = {kind: getattr(self, kind) for kind in _CONVERTERS}
-        return {kind: os.fspath(path) for kind, path in found.items() if path is not None}
+        return {kind: os.fspath(path) for kind, path in self.places.items() if path is not None}
 
     def check(self, directory: str | os.PathLike | None = None, overwrite: bool = False) -> None:
         """Raise an error, before anything slow, if something can't be written.

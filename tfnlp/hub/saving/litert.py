@@ -19,14 +19,10 @@ def check_installed() -> None:
 def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     """Return a LiteRT file whose signature `serving_default` is a concrete function.
 
-    Only LiteRT's builtin ops are used, so any interpreter runs it. Open axes stay open.
-
-    Args:
-        function: see `tfnlp.hub.saving.keras_module.serving`.
-        title: of the model, for messages.
-        weights: None for float32; "int8": the converter's dynamic-range quantization: matrices of
-            more than 1,024 weights as int8, multiplied with quantized activations; "bfloat16":
-            float16, the 16-bit format that LiteRT has.
+    Only LiteRT's builtin ops are used, so any interpreter runs it. Open axes stay open. With
+    `weights` "int8" matrices of more than 1,024 weights are int8, multiplied with quantized
+    activations (the converter's dynamic-range quantization); "bfloat16" is float16, the 16-bit
+    format that LiteRT has.
     """
     holder = tf.__internal__.tracking.AutoTrackable()
     holder.variables = list(function.graph.variables)

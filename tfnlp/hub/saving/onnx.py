@@ -28,14 +28,9 @@ def check_installed() -> None:
 def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     """Return an ONNX file that computes a concrete function.
 
-    Inputs and outputs have the names that they have there. Open axes stay open.
-
-    Args:
-        function: see `tfnlp.hub.saving.keras_module.serving`.
-        title: of the model, for messages.
-        weights: None for float32; "int8": matrices as int8 with a scale for each index of one axis,
-            see `tfnlp.hub.saving.compact.quantized`; "bfloat16": matrices as bfloat16. The graph
-            converts them to float32.
+    Inputs and outputs have the names that they have there. Open axes stay open. With `weights`
+    "int8" matrices are int8 with a scale for each index of one axis, see
+    `tfnlp.hub.saving.compact.quantized`; the graph converts them, or bfloat16, to float32.
     """
     import tf2onnx
 
@@ -76,14 +71,8 @@ def _erfc(context: Any, node: Any, name: str, _: Any) -> None:
     context.remove_node(node.name)
     erf = context.make_node("Erf", [given], dtypes=[dtype], shapes=[shape])
     one = context.make_const(f"{name}_one", np.float32(1))
-    context.make_node(
-        "Sub",
-        [one.output[0], erf.output[0]],
-        outputs=[output],
-        name=name,
-        dtypes=[dtype],
-        shapes=[shape],
-    )
+    given = [one.output[0], erf.output[0]]
+    context.make_node("Sub", given, outputs=[output], name=name, dtypes=[dtype], shapes=[shape])
 
 
 def _name_axes(graph: Any) -> None:
@@ -111,25 +100,21 @@ def _store(graph: Any, kind: str) -> None:
             stored.append(tensor)
             continue
         values, name = onnx.numpy_helper.to_array(tensor), f"{tensor.name}_{kind}"
+        found = quantized(values) if kind == "int8" else None
         if kind == "bfloat16":
             rounded = tf.cast(values, "bfloat16").numpy()
-            found = onnx.TensorProto(name=name, dims=tensor.dims, raw_data=rounded.tobytes())
-            found.data_type = onnx.TensorProto.BFLOAT16
-            stored.append(found)
+            part = onnx.TensorProto(name=name, dims=tensor.dims, raw_data=rounded.tobytes())
+            part.data_type = onnx.TensorProto.BFLOAT16
+            stored.append(part)
             nodes.append(onnx.helper.make_node("Cast", [name], [tensor.name], to=1))
-            continue
-        found = quantized(values)
-        if found is None:
+        elif found is None:
             stored.append(tensor)
-            continue
-        q, scale = found
-        axis = max(range(scale.ndim), key=lambda i: scale.shape[i])
-        names = [name, f"{name}_scale"]
-        stored += [
-            onnx.numpy_helper.from_array(x, n)
-            for x, n in zip((q, scale.reshape(-1)), names, strict=True)
-        ]
-        nodes.append(onnx.helper.make_node("DequantizeLinear", names, [tensor.name], axis=axis))
+        else:
+            (q, scale), names = found, [name, f"{name}_scale"]
+            axis = max(range(scale.ndim), key=lambda i: scale.shape[i])
+            parts = zip((q, scale.reshape(-1)), names, strict=True)
+            stored += [onnx.numpy_helper.from_array(x, n) for x, n in parts]
+            nodes.append(onnx.helper.make_node("DequantizeLinear", names, [tensor.name], axis=axis))
     nodes += graph.node
     del graph.initializer[:], graph.node[:]
     graph.initializer.extend(stored)
@@ -198,8 +183,7 @@ def _read(node: Any) -> list[str]:
 
 def _branches(node: Any) -> list[Any]:
     """Return the graphs inside a node: of a loop, of an `If`."""
-    of = [[x.g] if x.HasField("g") else x.graphs for x in node.attribute]
-    return list(itertools.chain.from_iterable(of))
+    return [part for x in node.attribute for part in ([x.g] if x.HasField("g") else x.graphs)]
 
 
 def _unknown(graph: Any) -> list[str]:

@@ -55,11 +55,7 @@ class PreprocessorAdapter:
 
     The outputs are matched by name if the model takes a dict, by position if it takes a list.
     Integers and floats are cast to the model's widths, booleans and integers to each other, and
-    outputs that the model does not take are dropped.
-
-    Args:
-        preprocessor: see `tfnlp.hub.export`.
-        spec: nest of `tf.TensorSpec`s, the inputs of the model.
+    outputs that the model does not take are dropped. `spec` are the `tf.TensorSpec`s of the model.
 
     Attributes:
         module: the preprocessor as a trackable object.
@@ -223,10 +219,10 @@ def without_word_caches(values: Iterable[Any]) -> Iterator[None]:
 
 
 class _WordsOfACall:
-    """Takes the place of `BytePairTokenizerCache` while a graph is traced.
+    """Stands for `BytePairTokenizerCache` while a graph is traced.
 
-    `BytePairTokenizer` looks all words up; where it does not find some it encodes them, inserts
-    them, and looks all words up again.
+    `BytePairTokenizer` looks words up, encodes and inserts those that it did not find, and looks
+    all up again.
     """
 
     def __init__(self, whole: Iterable[str], layer: keras.layers.Layer) -> None:
