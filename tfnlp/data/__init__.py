@@ -17,7 +17,7 @@ from tfnlp.data.labelled.forms import RowForm
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import TaskData
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+from tfnlp.data.labelled.tag_schemes import TaggedSentence
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.pretraining.lm_batches import LanguageModelWindows, Ngrams
 from tfnlp.data.pretraining.masked_rows import masked_positions

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfnlp.checkpoints import Pretrained
 from tfnlp.data import TaggedSentence
-from tfnlp.data.labelled.tagged_sentences import split_sentence
+from tfnlp.data.labelled.tag_schemes import split_sentence
 from tfnlp.data.texts import texts_of
 from tfnlp.families.elmo import Elmo, marked
 from tfnlp.families.fitting import Tunable

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from tfnlp.data.labelled.role_sentences import RoleRows, RoleSentence
-from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
-from tfnlp.data.labelled.tagged_sentences import split_sentence
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio, split_sentence
 from tfnlp.settings.tasks import RolesSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.entities import entities, rates, tagging

@@ -11,8 +11,14 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.tag_rows import TagRows
-from tfnlp.data.labelled.tag_schemes import OUTSIDE, as_bio, is_bio, scheme_of
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence, split_sentence
+from tfnlp.data.labelled.tag_schemes import (
+    OUTSIDE,
+    TaggedSentence,
+    as_bio,
+    is_bio,
+    scheme_of,
+    split_sentence,
+)
 from tfnlp.layers import CRF
 from tfnlp.settings.tasks import TagSettings
 from tfnlp.tasks import report

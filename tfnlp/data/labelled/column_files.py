@@ -4,10 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tfnlp.data.labelled.rows import BadRow, TaskData, file_lines, gather
+from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_lines, gather
 from tfnlp.data.labelled.tables import Column, Reading
-from tfnlp.data.labelled.tag_schemes import OUTSIDE, scheme_of
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence, checked_tag
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, TaggedSentence, scheme_of
 
 # In the header of a file of columns.
 _WORD_NAMES = {"word", "words", "token", "tokens", "form", "text"}
@@ -20,6 +19,15 @@ _CONLLU_ID = re.compile(r"(?P<word>\d+)|\d+-\d+|\d+\.\d+")
 
 # The lines of a sentence: (number, fields).
 Lines = list[tuple[int, list[str]]]
+
+
+def checked_tag(tag: str) -> str:
+    """Return a tag; a BadRow if it is none."""
+    if re.fullmatch(r"-\d+", tag):
+        raise BadRow(
+            f"the tag {tag} says that a word, or a piece of one, has no tag; give each word its own"
+        )
+    return checked_text(tag, "a tag")
 
 
 def columns_file(path: str, how: Reading) -> TaskData:

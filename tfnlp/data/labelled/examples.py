@@ -7,7 +7,7 @@ would be scored on other data. `RowForm.read` can leave such rows out and list t
 import abc
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -77,29 +77,53 @@ class OneLabelRows(TextRows):
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
         chosen, answer = find_columns(table, how)
-        if len(chosen) > 2:
-            raise ValueError(f"text must name one or two columns; got {chosen!r}")
-
-        def make(row: dict | list) -> TaskExample:
-            texts = [
-                checked_text(cell(row, column), f"text {column!r}", not how.labelled)
-                for column in chosen
-            ]
-            found = label_cell(row, answer, how.labelled)
-            if isinstance(found, str) and found in how.drop:
-                if how.labelled:
-                    raise LeftOut(f"its label {found!r} is one to leave out")
-                found = None
-            if found is not None:
-                found = self.label_of(found)
-            return TaskExample(tuple(value.strip() for value in texts), found)
-
-        labels = [] if answer is None else [answer]
-        return gather(table.source, table.rows, make, how.skip, table.read_as(chosen, labels))
+        return text_examples(table, how, one_or_two(chosen), answer, self.label_of)
 
     @abc.abstractmethod
     def label_of(self, found: object) -> object:
         """Return the label that a field holds; raise `BadRow` if it holds none."""
+
+
+def one_or_two(texts: list[Column]) -> list[Column]:
+    """Return the columns of the texts, of which there may be two at most."""
+    if len(texts) > 2:
+        raise ValueError(f"text must name one or two columns; got {texts!r}")
+    return texts
+
+
+def text_examples(
+    table: Table,
+    how: Reading,
+    texts: list[Column],
+    answer: Column | None,
+    label_of: Callable[[object], Any],
+    may_be_blank: bool | None = None,
+) -> TaskData:
+    """Return examples of columns of texts and one of labels, of which some are left out.
+
+    Texts may be blank if they have no labels, unless `may_be_blank` says it.
+    """
+    blank = not how.labelled if may_be_blank is None else may_be_blank
+
+    def make(row: dict | list) -> TaskExample:
+        segments = texts_of_row(row, texts, blank)
+        found = label_cell(row, answer, how.labelled)
+        if isinstance(found, str) and found in how.drop:
+            if how.labelled:
+                raise LeftOut(f"its label {found!r} is one to leave out")
+            found = None
+        return TaskExample(segments, None if found is None else label_of(found))
+
+    labels = [] if answer is None else [answer]
+    return gather(table.source, table.rows, make, how.skip, table.read_as(texts, labels))
+
+
+def texts_of_row(row: dict | list, columns: list[Column], may_be_blank: bool) -> tuple[str, ...]:
+    """Return the texts in columns of a row, without blanks around them."""
+    return tuple(
+        checked_text(cell(row, column), f"text {column!r}", may_be_blank).strip()
+        for column in columns
+    )
 
 
 class ClassRows(OneLabelRows):

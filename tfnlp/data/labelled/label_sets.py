@@ -10,12 +10,13 @@ from tfnlp.data.labelled.examples import (
     checked_label,
     class_name,
     marked_labels,
+    one_or_two,
+    texts_of_row,
 )
 from tfnlp.data.labelled.rows import (
     BadRow,
     LeftOut,
     TaskData,
-    checked_text,
     file_kind,
     filled_lines,
     gather,
@@ -28,7 +29,6 @@ from tfnlp.data.labelled.tables import (
     Reading,
     Row,
     Table,
-    cell,
     find_columns,
     given_cell,
 )
@@ -68,8 +68,7 @@ class LabelSetRows(TextRows):
         given = None if several else label
         one = dataclasses.replace(how, label=given, labelled=labelled and given is not None)
         chosen, column = find_columns(table, one, TEXTS, labels=())
-        if len(chosen) > 2:
-            raise ValueError(f"text must name one or two columns; got {chosen!r}")
+        one_or_two(chosen)
         found, rows = {}, list(table.rows)
         if several:
             bits = [int(c) for c in label] if header is None else [str(c) for c in label]
@@ -97,10 +96,7 @@ class LabelSetRows(TextRows):
             labels = _of_bits([], labelled)  # which are not known
 
         def make(row: dict | list) -> TaskExample:
-            texts = [
-                checked_text(cell(row, name), f"text {name!r}", not how.labelled) for name in chosen
-            ]
-            return TaskExample(tuple(value.strip() for value in texts), labels(row))
+            return TaskExample(texts_of_row(row, chosen, not how.labelled), labels(row))
 
         note = table.read_as(chosen, bits or [x for x in [column] if x is not None])
         data = gather(table.source, rows, make, how.skip, note)

@@ -12,11 +12,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tfnlp.data.labelled.examples import TaskExample, label_cell
+from tfnlp.data.labelled.examples import TaskExample, text_examples
 from tfnlp.data.labelled.forms import Record, RowForm
 from tfnlp.data.labelled.rows import (
     BadRow,
-    LeftOut,
     TaskData,
     checked_text,
     file_kind,
@@ -29,7 +28,6 @@ from tfnlp.data.labelled.tables import (
     TEXT_COLUMNS,
     Reading,
     Table,
-    cell,
     find_columns,
 )
 
@@ -93,16 +91,7 @@ class RelatedRows(RowForm):
             label = next((name for name in LABEL_COLUMNS if name in header), None)
         how = dataclasses.replace(how, label=label, labelled=how.label is not None)
         chosen, answer = find_columns(table, how, defaults, labels=())
-
-        def make(row: dict | list) -> TaskExample:
-            texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
-            found = label_cell(row, answer, labelled=answer is not None)
-            if isinstance(found, str) and found in how.drop:
-                raise LeftOut(f"its label {found!r} is one to leave out")
-            return TaskExample(tuple(value.strip() for value in texts), _label(found))
-
-        labels = [] if answer is None else [answer]
-        return gather(table.source, table.rows, make, how.skip, table.read_as(chosen, labels))
+        return text_examples(table, how, chosen, answer, _label, may_be_blank=False)
 
 
 def _is_text(row: object) -> bool:
@@ -115,10 +104,8 @@ def _is_text(row: object) -> bool:
     return not looks_like_a_path or any(map(str.isspace, row))
 
 
-def _label(found: object) -> str | float | None:
+def _label(found: object) -> str | float:
     """Return a number as a float, a class as its name."""
-    if found is None:
-        return None
     if isinstance(found, bool) or not isinstance(found, str | int | float):
         raise BadRow(f"its label must be a number or a class; got {found!r:.60}")
     try:

@@ -13,8 +13,7 @@ from tfnlp.data.labelled.column_files import (
 from tfnlp.data.labelled.rows import BadRow, TaskData, file_kind, gather
 from tfnlp.data.labelled.tables import Reading, Table, cell
 from tfnlp.data.labelled.tag_rows import WordRows, sentence_maker
-from tfnlp.data.labelled.tag_schemes import OUTSIDE
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, TaggedSentence
 
 PREDICATE = "predicate"
 _SENSE = 10  # the column after the ten of CoNLL-U

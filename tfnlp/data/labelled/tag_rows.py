@@ -1,11 +1,11 @@
-"""Rows of sentences with a tag for each word, from files of columns, tables, JSON and spans."""
+"""Rows of sentences with a tag for each word: from files of columns, tables, JSON and spans."""
 
 import abc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from tfnlp.data.labelled.column_files import columns_file, conllu_file, is_conllu
+from tfnlp.data.labelled.column_files import checked_tag, columns_file, conllu_file, is_conllu
 from tfnlp.data.labelled.forms import Record, RowForm
 from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_kind, gather
 from tfnlp.data.labelled.tables import (
@@ -19,20 +19,23 @@ from tfnlp.data.labelled.tables import (
     find_columns,
     read_table,
 )
-from tfnlp.data.labelled.tag_schemes import OUTSIDE, read_as_bio
-from tfnlp.data.labelled.tagged_sentences import (
-    OF_TEXT,
-    SPAN_COLUMNS,
+from tfnlp.data.labelled.tag_schemes import (
+    OUTSIDE,
     TaggedSentence,
-    checked_tag,
-    span_row,
+    bio_of_spans,
+    read_as_bio,
     split_sentence,
 )
 
 WORD_COLUMNS = (("words",), ("tokens",))
 TAG_COLUMNS = ("tags", "labels", "ner_tags")
+SPAN_COLUMNS = ("spans", "entities")
+OF_TEXT = ("label", "labels")  # further names of the spans of a text
+_OF_SPAN = (("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type"))
 _TABLE_WORDS, _TABLE_TAGS = (("word",), ("token",)), ("tag", "ner", "ner_tag", "label")
 _TEXT = ("text",)
+
+Span = tuple[int, int, str]
 
 
 class WordRows(RowForm):
@@ -75,7 +78,7 @@ class TagRows(WordRows):
 
     `.conllu` is CoNLL-U, whose words are the syntactic ones: multiword tokens (`1-2`) and empty
     nodes (`1.1`) are skipped, see universaldependencies.org/format.html. `.jsonl` has `words` or
-    `tokens` and `tags`, or `spans` in their place, see `span_row`. `.csv` has a row for each word
+    `tokens` and `tags`, or `spans` in their place, see `_span_row`. `.csv` has a row for each word
     and names of columns, of which one begins with "sentence": a value other than the one before it
     begins a sentence, an empty one goes on with it. All other files are CoNLL: one word per line,
     columns between tabs or spaces, blank lines between sentences; or CoNLL-U of another name, by
@@ -119,7 +122,7 @@ class TagRows(WordRows):
 def sentence_maker(table: Table, how: Reading) -> Callable[[dict | list], TaggedSentence]:
     """Return what makes the sentence of a row of a table, from words or from a text."""
     if not how.columns and _has_spans(table.header):
-        return lambda row: span_row(row, how)
+        return lambda row: _span_row(row, how)
     words, answer = _tag_columns(table, how)
     return lambda row: _tagged_words(row, words, answer, how)
 
@@ -145,9 +148,7 @@ def _tagged_words(
     words = cell(row, column)
     if isinstance(words, str) and not how.labelled:
         return split_sentence(checked_text(words, f"{column!r}", True), how.splitter)
-    if not isinstance(words, list) or not words:
-        raise BadRow(f"{column!r} must be a list of one word or more; got {words!r:.60}")
-    words = tuple(checked_text(word, "a word") for word in words)
+    words = _words(words, column)
     tags = row.get(answer) if answer is not None else None
     if tags is None and not how.labelled:
         return TaggedSentence(words, None)
@@ -157,6 +158,12 @@ def _tagged_words(
     if any(isinstance(tag, bool) or not isinstance(tag, (str, int)) for tag in tags):
         raise BadRow(f"tags must be names or numbers; got {tags!r:.60}")
     return TaggedSentence(words, tuple(checked_tag(str(tag)) for tag in tags))
+
+
+def _words(words: object, column: Column) -> tuple[str, ...]:
+    if not isinstance(words, list) or not words:
+        raise BadRow(f"{column!r} must be a list of one word or more; got {words!r:.60}")
+    return tuple(checked_text(word, "a word") for word in words)
 
 
 def _table_sentences(table: Table, how: Reading) -> Iterator[Row]:
@@ -192,3 +199,66 @@ def _has_spans(header: Sequence[Any] | None) -> bool:
     if columns & {"words", "tokens"}:
         return bool(columns & {*SPAN_COLUMNS}) and not columns & {*TAG_COLUMNS}
     return "text" in columns and bool(columns & {*SPAN_COLUMNS, *OF_TEXT})
+
+
+def _span_row(row: dict, how: Reading) -> TaggedSentence:
+    """Return the sentence of a row, its spans as BIO tags.
+
+    A row has `tokens` or `words`, a list of strings, and spans of them; or `text` and spans of its
+    characters, of which one that begins or ends within a word is widened to it. A span is
+    `[start, end, type]` or `{"start": ..., "end": ..., "label": ...}` (also `start_offset`,
+    `end_offset` and `labels`, a list of one), its end exclusive, in `spans` or `entities`, of a
+    text also in `label` or `labels`.
+    """
+    tokens = next((row[name] for name in ("tokens", "words") if row.get(name) is not None), None)
+    columns = SPAN_COLUMNS if tokens is not None else (*SPAN_COLUMNS, *OF_TEXT)
+    column = next((name for name in columns if row.get(name) is not None), None)
+    spans = None
+    if column is not None:
+        if not isinstance(row[column], list):
+            raise BadRow(f"{column!r} must be a list of spans; got {row[column]!r:.60}")
+        spans = [_span(span) for span in row[column]]
+    elif how.labelled:
+        raise BadRow(f"has no {SPAN_COLUMNS[0]!r}; expected a list, empty if there are none")
+    if tokens is None:
+        text = checked_text(row.get("text"), "'text'", not how.labelled)
+        found = split_sentence(text, how.splitter)
+        places = found.places()
+        spans = None if spans is None else [_of_words(s, places, found.text) for s in spans]
+    else:
+        found = TaggedSentence(_words(tokens, "tokens"), None)
+    if spans is None:
+        return found
+    try:
+        return replace(found, tags=bio_of_spans(len(found.words), spans))
+    except ValueError as error:
+        raise BadRow(str(error)) from error
+
+
+def _span(span: object) -> Span:
+    """Return the start, the end and the type of a span."""
+    if isinstance(span, dict):  # as spaCy, doccano and Label Studio write them
+        found = [[span[n] for n in names if n in span][:1] or [None] for names in _OF_SPAN]
+        span = [value for (value,) in found]
+        if isinstance(span[2], list) and len(span[2]) == 1:
+            (span[2],) = span[2]
+    if not isinstance(span, list) or len(span) != 3:
+        raise BadRow(f"a span must be [start, end, type]; got {span!r:.60}")
+    start, end, kind = span
+    if any(isinstance(x, bool) or not isinstance(x, int) for x in (start, end)):
+        raise BadRow(f"start and end of a span must be whole numbers; got {span!r:.60}")
+    return start, end, checked_text(kind, "the type of a span")
+
+
+def _of_words(span: Span, places: Sequence[tuple[int, int]], text: str) -> Span:
+    """Return a span of characters as one of the words that it has characters of."""
+    start, end, kind = span
+    if not 0 <= start < end <= len(text):
+        raise BadRow(
+            f"the span [{start}, {end}, {kind!r}] is not within its {len(text)} characters; the "
+            "end is that of the last character plus 1"
+        )
+    inside = [i for i, (first, last) in enumerate(places) if first < end and last > start]
+    if not inside:
+        raise BadRow(f"the span [{start}, {end}, {kind!r}] holds only white space")
+    return inside[0], inside[-1] + 1, kind

@@ -1,9 +1,11 @@
-"""Tags that mark entities: the schemes that are recognised, read as BIO."""
+"""Sentences with a tag for each word, and the schemes of tags that mark entities, read as BIO."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from tfnlp.text.words import word_places
 
 OUTSIDE = "O"
 
@@ -20,6 +22,33 @@ _SCHEMES = {
 _MIXED = "mixed"
 _MEANING = {"M": "I", "L": "E", "U": "S", "W": "S"}
 _TAG = re.compile(r"([BIESLUMW])-(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedSentence:
+    """The words of a sentence, and a tag for each; `tags` is None if they are not known.
+
+    `text` is what the words were split from; None: they were given as words.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None
+    text: str | None = field(default=None, kw_only=True, repr=False)
+
+    def places(self) -> list[tuple[int, int]]:
+        """Return where the words stand in the text, in characters."""
+        places, end = [], 0
+        for word in self.words:
+            start = self.text.index(word, end)
+            end = start + len(word)
+            places.append((start, end))
+        return places
+
+
+def split_sentence(text: str, splitter: str) -> TaggedSentence:
+    """Return the words of a text, without tags; how it is split says `words_with_offsets`."""
+    words = (text[start:end] for start, end in word_places(text, splitter))
+    return TaggedSentence(tuple(words), None, text=text)
 
 
 def is_bio(tags: Iterable[str]) -> bool:
@@ -95,7 +124,7 @@ def read_as_bio(examples: Sequence[Any]) -> tuple[list[Any], str | None]:
     for example in examples:
         tags = example.tags or ()
         bio = as_bio(tags)
-        found.append(example if bio == tags else dataclasses.replace(example, tags=bio))
+        found.append(example if bio == tags else replace(example, tags=bio))
     pairs = [(e.tags or (), x.tags or ()) for e, x in zip(examples, found, strict=True)]
     total = sum(tag.startswith("B-") for _, bio in pairs for tag in bio)
     if not total:
