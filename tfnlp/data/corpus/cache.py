@@ -84,12 +84,8 @@ def cached(key: str, build: Callable[[str], Any], read: Callable[[str], T]) -> T
     """Return `read(folder)` of an entry, which `build(folder)` writes if it is not there.
 
     An entry is written under another name and renamed when it is complete. So processes that write
-    the same entry at once do not disturb each other, and a killed one leaves no half of it.
-
-    Args:
-        key: see `digest`.
-        build: function of an empty folder.
-        read: function of the folder. An entry that it can't read is written anew.
+    the same entry at once do not disturb each other, and a killed one leaves no half of it. An
+    entry that `read` can't read is written anew. For the key see `digest`.
     """
     folder = os.path.join(cache_folder(), key)
     if os.path.isdir(folder):

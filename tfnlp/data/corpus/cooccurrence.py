@@ -3,7 +3,6 @@
 Pennington, Socher & Manning 2014 (GloVe), section 3: two words d places apart add 1/d.
 """
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -18,8 +17,6 @@ from tfnlp.data.corpus.arrays import ArrayFolder, Stored, chunks
 from tfnlp.data.corpus.cache import cache_folder, cached, digest, disk_errors
 from tfnlp.data.corpus.word_corpus import WordCorpus
 from tfnlp.data.numbered import StackedBatches
-from tfnlp.files import written_whole
-from tfnlp.locks import locked
 
 PART = 1 << 22  # pairs that are sorted at once: about 150 MB
 _LARGE = 1 << 20  # words of a text whose cells are kept; those of a smaller one take seconds
@@ -54,7 +51,6 @@ class Cooccurrences(Stored):
         window: int = 10,
         symmetric: bool = True,
         folder: str | None = None,
-        parts: str | None = None,
         part: int = PART,
     ) -> "Cooccurrences":
         """Count the pairs of a corpus: in parts that are sorted and written, then merged.
@@ -65,8 +61,6 @@ class Cooccurrences(Stored):
             symmetric: whether j may stand on either side of i; else only before it.
             folder: write the cells to files there, and map these; None: keep them in memory, or in
                 temporary files if they are many.
-            parts: an existing folder in which parts that an earlier call wrote are used; its
-                files are deleted at the end. None: a temporary one.
             part: pairs of a part; the result does not depend on it.
 
         Raises:
@@ -74,16 +68,13 @@ class Cooccurrences(Stored):
             OSError: parts that can't be written.
         """
         found = ArrayFolder(folder)
-        with disk_errors(cache_folder()), tempfile.TemporaryDirectory(dir=cache_folder()) as own:
-            paths = _write_parts(corpus, window, symmetric, parts or own, part)
+        with disk_errors(cache_folder()), tempfile.TemporaryDirectory(dir=cache_folder()) as parts:
+            paths = _write_parts(corpus, window, symmetric, parts, part)
             for keys, sums in _merged(paths, max(1, part // max(1, len(paths)))):
-                pairs = _unmixed(keys)
-                rows, columns = np.divmod(pairs, len(corpus.words))
+                rows, columns = np.divmod(_unmixed(keys), len(corpus.words))
                 found.append("rows", rows, np.int32)
                 found.append("columns", columns, np.int32)
                 found.append("values", sums / _ONE, np.float32)
-            for path in paths:
-                os.remove(path)
         cells = found.finish()
         if not cells:
             raise ValueError(
@@ -98,10 +89,7 @@ class Cooccurrences(Stored):
 
 
 def counted_once(corpus: WordCorpus, window: int, symmetric: bool) -> Cooccurrences:
-    """Return the cells of a corpus; those of a large one are kept in the cache.
-
-    A call that was stopped left its parts there, and the next one counts the others.
-    """
+    """Return the cells of a corpus; those of a large one are kept in the cache."""
     if corpus.num_words < _LARGE:
         return Cooccurrences.count(corpus, window, symmetric)
     content = hashlib.sha256()
@@ -109,36 +97,22 @@ def counted_once(corpus: WordCorpus, window: int, symmetric: bool) -> Cooccurren
         for values in chunks(array):
             content.update(np.ascontiguousarray(values).data)
     key = digest("cooccurrences", content.hexdigest(), len(corpus.words), window, symmetric)
-    parts = os.path.join(cache_folder(), f"parts-{key}")
-
-    def build(folder: str) -> None:
-        try:
-            with locked(parts):
-                Cooccurrences.count(corpus, window, symmetric, folder, parts)
-            with contextlib.suppress(OSError):  # gone already, or in use again
-                os.rmdir(parts)
-        except BlockingIOError:  # another process counts the same
-            Cooccurrences.count(corpus, window, symmetric, folder)
-
-    return cached(key, build, Cooccurrences.read)
+    return cached(
+        key,
+        lambda folder: Cooccurrences.count(corpus, window, symmetric, folder),
+        Cooccurrences.read,
+    )
 
 
 def _write_parts(
     corpus: WordCorpus, window: int, symmetric: bool, folder: str, part: int
 ) -> list[str]:
-    """Write the pairs of one stretch of the text after the other; return the paths of the files.
-
-    A file has hashes of pairs, rising, and then their sums, both int64. One that is there already
-    was written whole by a call with the same text and arguments.
-    """
+    """Write the hashes of the pairs of each stretch of the text, rising, and their sums, int64."""
     paths, size = [], max(1, part // (window * (1 + symmetric)))
     for first in range(0, corpus.num_words, size):
-        path = os.path.join(folder, f"part-{first}-{size}")
-        if not os.path.exists(path):
-            keys, sums = _count_part(corpus, first, first + size, window, symmetric)
-            with written_whole(path) as partial:
-                np.concatenate([keys.view(np.int64), sums]).tofile(partial)
-        paths.append(path)
+        paths.append(os.path.join(folder, f"part-{first}"))
+        keys, sums = _count_part(corpus, first, first + size, window, symmetric)
+        np.concatenate([keys.view(np.int64), sums]).tofile(paths[-1])
     return paths
 
 
@@ -254,7 +228,6 @@ class CooccurrenceBatches(StackedBatches):
 
     @property
     def steps_per_epoch(self) -> float:
-        """Cells divided by the batch size."""
         return self.num_cells / self.batch_size
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
@@ -266,7 +239,6 @@ class CooccurrenceBatches(StackedBatches):
         return self._evaluated(-(-self.num_cells // self.batch_size), count)
 
     def _batches(self, first: int, count: int) -> dict[str, np.ndarray]:
-        """Return the batches first to first + count - 1, stacked on a new first axis."""
         place, last = first * self.batch_size, (first + count) * self.batch_size
         pieces = []
         while place < last:
@@ -287,7 +259,7 @@ class CooccurrenceBatches(StackedBatches):
         return self._named(*np.pad(found, [(0, 0), (0, self.batch_size - found.shape[1])]))
 
     def _draw(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the order of the chunks of an epoch; return it and where each ends, in cells."""
+        """Return the chunks in the order of an epoch, and where each ends, in cells."""
         chunks = self._generator(epoch, 0).permutation(-(-self.num_cells // _CHUNK))
         sizes = np.minimum(_CHUNK, self.num_cells - chunks * _CHUNK)
         return chunks, np.cumsum(sizes)
@@ -308,8 +280,5 @@ class CooccurrenceBatches(StackedBatches):
         return np.stack([cells.rows[part], cells.columns[part], values.view(np.int32)])
 
     def _named(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> dict:
-        return {
-            "input_word_ids": rows,
-            "context_ids": columns,
-            "counts": values.view(np.float32),
-        }
+        counts = values.view(np.float32)
+        return {"input_word_ids": rows, "context_ids": columns, "counts": counts}

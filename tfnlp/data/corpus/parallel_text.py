@@ -92,11 +92,8 @@ def translation_batches(
     targets: Sequence[np.ndarray],
     end_id: int,
     *,
-    batch_size: int,
     buckets: int = 8,
-    pad_all: bool = False,
-    seed: int = 0,
-    batch_tokens: int | None = None,
+    **options: Any,
 ) -> TaskBatches:
     """Return batches of pairs of similar length, see `TaskBatches`, for `objectives.Translation`.
 
@@ -110,14 +107,10 @@ def translation_batches(
         weights          float32  1 for targets that count
 
     Args:
-        sources: ids of each source, int [n]; n may be 0.
-        targets: ids of each target, int [m].
+        sources, targets: ids of each sentence, int [n]; n may be 0.
         end_id: the token that ends sentences.
-        batch_size: B, over all devices.
         buckets: largest number of different lengths T.
-        pad_all: T is always the longest.
-        seed: int in [0, 2^31).
-        batch_tokens: about B T, in place of B, which B is a multiple of; see `TaskBatches`.
+        batch_size, pad_all, seed, batch_tokens: see `TaskBatches`.
     """
     names = ("input_word_ids", "input_mask", "target_word_ids", "target_ids", "weights")
     columns = {name: [] for name in names}
@@ -125,20 +118,11 @@ def translation_batches(
         n, m = len(source) + 1, len(target) + 1
         arrays = np.zeros([len(names), max(n, m)], np.int32)
         arrays[0, :n] = [*source, end_id]
-        arrays[1, :n] = 1
+        arrays[1, :n] = arrays[4, :m] = 1
         arrays[2, :m] = [end_id, *target]
         arrays[3, :m] = [*target, end_id]
-        arrays[4, :m] = 1
         for name, array in zip(names, arrays, strict=True):
             columns[name].append(array)
-    columns["weights"] = [array.astype(np.float32) for array in columns["weights"]]
     sizes = [len(array) for array in columns["weights"]]
-    return TaskBatches(
-        columns,
-        {},
-        batch_size=batch_size,
-        lengths=bucket_lengths(sizes, buckets, multiple=2),
-        pad_all=pad_all,
-        seed=seed,
-        batch_tokens=batch_tokens,
-    )
+    lengths = bucket_lengths(sizes, buckets, multiple=2)
+    return TaskBatches(columns, {}, lengths=lengths, **options)

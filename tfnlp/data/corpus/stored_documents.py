@@ -32,10 +32,7 @@ class StoredText:
 
     They are read when they are needed for the first time: sentences, one a line, are written to a
     file without a name in the folder of `tfnlp.data.corpus.cache`. It vanishes with this object or
-    its process.
-
-    Args:
-        sources, layout, paragraphs: as of `read_documents`.
+    its process. Arguments are those of `read_documents`.
     """
 
     def __init__(self, sources: Any, layout: str = "auto", paragraphs: bool = False) -> None:
@@ -67,12 +64,7 @@ class StoredText:
         return self._stored[1]
 
     def pieces(self, chosen: np.ndarray, first: int = 0, last: int | None = None) -> Iterator[list]:
-        """Yield the chosen documents, long ones in pieces.
-
-        Args:
-            chosen: bool [documents].
-            first, last: of each, the sentences from `first` up to `last`, which is not included.
-        """
+        """Yield sentences first to last - 1 of the `chosen` documents, bool [D], in pieces."""
         file, sizes = self._stored
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             lines = iter(text.readline, b"")

@@ -58,17 +58,14 @@ class TokenizedCorpus(StoredSentences):
         progress: bool = True,
         folder: str | None = None,
     ) -> "TokenizedCorpus":
-        """Tokenize a stream of documents.
-
-        Sentences without tokens and documents without sentences are left out.
+        """Tokenize documents; leave out sentences without tokens and documents without sentences.
 
         Args:
             documents: lists of sentences, as `read_documents` returns them; read once.
             tokenizer: has `tokenize(strings [B]) -> RaggedTensor int32 [B, (pieces)]` and, with
                 `folder`, `vocab_size`.
             progress: show a progress bar on stderr.
-            folder: write the arrays to files there, which are then mapped; None: keep them in
-                memory.
+            folder: write the arrays to files there, and map these; None: keep them in memory.
 
         Raises:
             ValueError: a document that is a string; a corpus without tokens, or one that
@@ -96,11 +93,9 @@ class TokenizedCorpus(StoredSentences):
 def tokenize_documents(
     documents: Iterable[list[str]], tokenizer: Any, progress: bool = True
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Tokenize a stream of documents, a batch of sentences at a time, see `TokenizedCorpus.build`.
+    """Yield the tokens of some sentences, the length of each, and whether it begins a document.
 
-    Yields:
-        `(tokens, lengths, first)`: int32 [N], int64 [S], the number of tokens of each sentence, and
-        bool [S], whether a sentence begins a document. Sentences without tokens are left out.
+    They are int32 [N], int64 [S] and bool [S]; see `TokenizedCorpus.build`.
     """
     empty, last = True, -1
     with ProgressBar(desc="tokenizing", unit="sentences", disable=not progress) as bar:

@@ -88,13 +88,11 @@ class LanguageModelCorpus(StoredSentences):
         in the order of their first appearance.
 
         Args:
-            documents: lists of sentences, as `read_documents` returns them; read once.
+            documents, progress, folder: as of `TokenizedCorpus.build`.
             vocabulary: the words to predict, see `tfnlp.text.read_words`.
             lexicon: words with numbers already, such as `train.lexicon` for held-out text, so that
                 both share one table of characters; it begins with the vocabulary and is left as it
                 is. The corpus' lexicon begins with it.
-            progress: show a progress bar on stderr.
-            folder: write words and arrays to files there, and map these; None: keep them in memory.
 
         Raises:
             ValueError: an unusable vocabulary, a lexicon that does not begin with it, a document
@@ -132,10 +130,7 @@ class LanguageModelCorpus(StoredSentences):
         return starts
 
     def characters(self) -> np.ndarray:
-        """Return the character ids of the lexicon, int16 [len(lexicon), 50].
-
-        Row i has the ids of word i, see `tfnlp.text.character_ids`: 100 bytes a word.
-        """
+        """Return the `character_ids` of each word of the lexicon, int16 [len(lexicon), 50]."""
         table = np.empty([len(self.lexicon), MAX_CHARACTERS], np.int16)
         with tf.device("CPU:0"):
             for start in range(0, len(table), _CHUNK):
@@ -208,11 +203,7 @@ class WordCorpus:
 
     @classmethod
     def read(cls, folder: str, words: Sequence[str]) -> "WordCorpus":
-        """Return the corpus of these words that `build` wrote to a folder.
-
-        Raises:
-            OSError: a file is missing or damaged.
-        """
+        """Return the corpus of these words that `build` wrote; an OSError for a damaged file."""
         arrays = read_arrays(folder)
         return cls(list(words), arrays["ids"], arrays["sentence_starts"], arrays["unknown"])
 

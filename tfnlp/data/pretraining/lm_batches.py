@@ -70,12 +70,9 @@ class LanguageModelWindows(Batches):
                 f"the corpus has {total} targets, too few for one batch of {batch_size} rows "
                 f"(batch_size) x {window} places (window)"
             )
-        self.corpus = corpus
-        self.batch_size = batch_size
-        self.window = window
-        self.seed = seed
-        self.reset = reset
-        self.num_tokens = total
+        self.corpus, self.batch_size, self.window = corpus, batch_size, window
+        self.seed, self.reset, self.num_tokens = seed, reset, total
+        self._row = -(-total // batch_size)  # places in a row of the evaluation
         self._starts = corpus.target_starts()
 
     @property
@@ -100,22 +97,14 @@ class LanguageModelWindows(Batches):
 
         Args:
             count: return only the first `count` batches.
-
-        Returns:
-            A finite dataset of known cardinality, the same at every call; shapes are static.
         """
-        return self._evaluated(-(-self._evaluation_row // self.window), count)
-
-    @property
-    def _evaluation_row(self) -> int:
-        """Places in a row of the evaluation."""
-        return -(-self.num_tokens // self.batch_size)
+        return self._evaluated(-(-self._row // self.window), count)
 
     def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
         within = number * self.window + np.arange(self.window + 1)  # [T + 1]
         rows = np.arange(self.batch_size)[:, np.newaxis]
-        places = rows * self._evaluation_row + within  # [B, T + 1]
-        real = ((within < self._evaluation_row) & (places < self.num_tokens))[:, :-1]  # [B, T]
+        places = rows * self._row + within  # [B, T + 1]
+        real = ((within < self._row) & (places < self.num_tokens))[:, :-1]  # [B, T]
         batch = self._gather(places % self.num_tokens, first=number == 0)
         for name, value in batch.items():
             value[~real] = False if name == "resets" else self.corpus.end_id

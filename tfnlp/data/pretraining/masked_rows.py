@@ -21,12 +21,8 @@ class RowPacker:
     """A function of the graph that packs sequences into rows and masks them with (seed, step).
 
     A sequence is `[CLS] A [SEP]` or, of two segments, `[CLS] A [SEP] B [SEP]`. A row of T places
-    has one sequence, or several if `packed`; padding is on the right.
-
-    Args:
-        rows: the batches, whose `segments`, `label` and `packed` say what a row is.
-        tokenizer, batch_size, seq_length, max_predictions, seed, mask_rate, whole_word: see
-            `SentencePairs`.
+    has one sequence, or several if `packed`; padding is on the right. `rows` are the batches,
+    which say what a row is; for the other arguments see `SentencePairs`.
     """
 
     def __init__(
@@ -289,7 +285,6 @@ class MaskedRows(MaskedEpochs):
         return tokens, lengths, counts, labels
 
     def _tokens(self, sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the tokens of sequences, the lengths of their segments, and their labels."""
         width = 2 * self.segments
         starts, lengths = sequences[:, :width:2], np.diff(sequences[:, :width])[:, ::2]  # [M, S]
         tokens = ranges(self.corpus.tokens, starts.ravel(), lengths.ravel())

@@ -8,8 +8,6 @@ In DOC-SENTENCES documents are kept apart, several in a row: no sequence crosses
 """
 
 import functools
-from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,25 +19,19 @@ from tfnlp.data.pretraining.packed_rows import PackedRows
 _BLOCK = 1 << 16  # sentences that are processed at once
 
 
-class Windows(NamedTuple):
-    """Windows that begin in a part of a corpus.
-
-    Attributes:
-        starts: int64 [W], tokens of the part at which they begin.
-        used: places that are filled in the last window, which the next part may go on with.
-    """
-
-    starts: np.ndarray
-    used: int
-
-
-def fill_windows(lengths: np.ndarray, first: np.ndarray, space: int, used: int) -> Windows:
+def fill_windows(
+    lengths: np.ndarray, first: np.ndarray, space: int, used: int
+) -> tuple[np.ndarray, int]:
     """Fill windows of `space` places with the sentences of a part of a corpus.
 
     Args:
         lengths: int64 [S], of the sentences.
         first: bool [S], whether a sentence is the first of its document.
         used: places that the part before has filled in its last window; 0 if there is none.
+
+    Returns:
+        tokens of the part at which windows begin, int64 [W], and the places that are filled in the
+        last window, which the next part may go on with.
     """
     counts = -(-lengths // space)  # parts of each sentence, all but the last of them full
     ends = np.cumsum(counts)
@@ -57,9 +49,9 @@ def fill_windows(lengths: np.ndarray, first: np.ndarray, space: int, used: int) 
         at = following[at]
     starts = np.cumsum(parts) - parts
     if not visited:
-        return Windows(starts[:0], used + int(filled[-1]))
+        return starts[:0], used + int(filled[-1])
     last = visited[-1]
-    return Windows(starts[visited], int(filled[-1] - filled[last] - before[last]))
+    return starts[visited], int(filled[-1] - filled[last] - before[last])
 
 
 class MaskedWindows(MaskedRows):
@@ -82,10 +74,11 @@ class MaskedWindows(MaskedRows):
     def _windows(self) -> np.ndarray:
         """The windows as ranges of tokens, int64 [W, 2]."""
         bounds, used = GrowingArray(np.int64), 0
-        for start, lengths, first in _blocks(self.corpus):
-            windows = fill_windows(lengths, first, self.seq_length - 2, used)
-            bounds.append(start + windows.starts)
-            used = windows.used
+        for begin in range(0, self.corpus.num_sentences, _BLOCK):
+            sentences = np.asarray(self.corpus.sentence_starts[begin : begin + _BLOCK + 1])
+            first = self.corpus.begins_document(begin, len(sentences) - 1)
+            starts, used = fill_windows(np.diff(sentences), first, self.seq_length - 2, used)
+            bounds.append(sentences[0] + starts)
         bounds.append(np.array([self.corpus.num_tokens], np.int64))
         bounds = bounds.finish()
         return np.stack([bounds[:-1], bounds[1:]], axis=1)
@@ -107,13 +100,6 @@ class MaskedWindows(MaskedRows):
         places = ranges(self._documents, first, count) + np.repeat(shift, count)
         tokens = np.insert(tokens, places, int(self.tokenizer.sep_id))
         return tokens, lengths + count[:, np.newaxis], labels
-
-
-def _blocks(corpus: TokenizedCorpus) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Yield a corpus in blocks: the first token, lengths of sentences, whether they begin one."""
-    for begin in range(0, corpus.num_sentences, _BLOCK):
-        starts = np.asarray(corpus.sentence_starts[begin : begin + _BLOCK + 1])
-        yield int(starts[0]), np.diff(starts), corpus.begins_document(begin, len(starts) - 1)
 
 
 class MaskedDocuments(MaskedRows):
@@ -152,7 +138,7 @@ def _cut(corpus: TokenizedCorpus, space: int) -> np.ndarray:
     more = []
     for number in np.flatnonzero(np.diff(bounds) > space):
         lengths = np.diff(starts[documents[number] : documents[number + 1] + 1])
-        windows = fill_windows(lengths, np.zeros(len(lengths), bool), space, 0)
-        more.append(bounds[number] + windows.starts[1:])
+        windows, _ = fill_windows(lengths, np.zeros(len(lengths), bool), space, 0)
+        more.append(bounds[number] + windows[1:])
     bounds = np.unique(np.concatenate([bounds, *more])).astype(np.int64)
     return np.stack([bounds[:-1], bounds[1:]], axis=1)

@@ -50,10 +50,7 @@ def cut_documents(starts: np.ndarray, ends: np.ndarray, space: int, stride: int)
 def first_fit(lengths: np.ndarray, space: int, near: int = NEAR) -> tuple[np.ndarray, np.ndarray]:
     """Put each sequence into the first row with enough room, the longest of `near` first.
 
-    Args:
-        lengths: int64 `[N]`, from 1 to `space`.
-        space: places of a row.
-        near: sequences that share rows only with each other.
+    Lengths are int64 `[N]`, from 1 to `space`; `near` sequences share rows only with each other.
 
     Returns:
         the sequences in the order of their rows, int64 `[N]`, and where each row begins among
@@ -76,20 +73,6 @@ def first_fit(lengths: np.ndarray, space: int, near: int = NEAR) -> tuple[np.nda
     return order, np.searchsorted(rows[order], np.arange(first + 1))
 
 
-class Places(NamedTuple):
-    """What is at the places of some rows, int64 `[B, T]`.
-
-    Attributes:
-        sequence: number of a sequence among all, 0 at padding.
-        within: place in its sequence, 0 at padding.
-        sequence_ids: number of a sequence in its row from 1 on, 0 at padding.
-    """
-
-    sequence: np.ndarray
-    within: np.ndarray
-    sequence_ids: np.ndarray
-
-
 class PackedRows:
     """Rows of T places with one sequence or several.
 
@@ -109,16 +92,16 @@ class PackedRows:
         self.most = int(np.diff(self._starts).max(initial=0))
 
     def members(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sequences of rows, one after the other, and how many each row has.
-
-        Args:
-            rows: int `[B]`; those from R on are empty.
-        """
+        """Return the sequences of rows [B], those from R on are empty, and how many each has."""
         starts, ends = (self._starts[np.minimum(rows + n, self.count)] for n in (0, 1))
         return ranges(self._order, starts, ends - starts), ends - starts
 
-    def places(self, rows: np.ndarray) -> Places:
-        """Return what is at the places of rows, see `members`."""
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Return what is at the places of rows, see `members`: int64 `[3, B, T]`, 0 at padding.
+
+        They are the number of the sequence among all, the place in it, and the number of the
+        sequence in its row, from 1 on.
+        """
         members, counts = self.members(rows)
         lengths = self._lengths[members]
         numbers = np.arange(len(members)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
@@ -127,4 +110,4 @@ class PackedRows:
         found = np.zeros((3, len(rows), self._space), np.int64)
         real = np.arange(self._space) < used[:, np.newaxis]  # [B, T]
         found[:, real] = np.repeat(members, lengths), within, np.repeat(numbers, lengths)
-        return Places(*found)
+        return found

@@ -38,10 +38,10 @@ class SentencePairs(MaskedRows):
         tokenizer: that of the corpus; has `pad_id`, `unk_id`, `cls_id`, `sep_id`,
             `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
         batch_size: B, over all devices.
-        seq_length: T, 8 or more.
-        max_predictions: P, at most T.
-        seed: int in [0, 2^31).
-        mask_rate: fraction of the tokens to predict.
+        seq_length: T, 8 or more; 128 if it is not given.
+        max_predictions: P, at most T; 20 if it is not given.
+        seed: int in [0, 2^31); 0 if it is not given.
+        mask_rate: fraction of the tokens to predict; 0.15 if it is not given.
         short_seq_prob: fraction of the pairs with a random, shorter target length, as the texts of
             fine-tuning are shorter than T.
         whole_word: mask all pieces of a word or none.
@@ -59,29 +59,15 @@ class SentencePairs(MaskedRows):
         corpus: TokenizedCorpus,
         tokenizer: Any,
         *,
-        batch_size: int,
-        seq_length: int = 128,
-        max_predictions: int = 20,
-        seed: int = 0,
-        mask_rate: float = 0.15,
         short_seq_prob: float = 0.1,
-        whole_word: bool = False,
         second: str = "random",
+        **arguments: Any,
     ) -> None:
         if second not in LABELS:
             raise ValueError(f"second must be one of {', '.join(LABELS)}; got {second!r}")
         check_corpus(corpus.num_sentences, corpus.num_documents, short_seq_prob, second)
         self.short_seq_prob, self.second, self.label = short_seq_prob, second, LABELS[second]
-        super().__init__(
-            corpus,
-            tokenizer,
-            batch_size=batch_size,
-            seq_length=seq_length,
-            max_predictions=max_predictions,
-            seed=seed,
-            mask_rate=mask_rate,
-            whole_word=whole_word,
-        )
+        super().__init__(corpus, tokenizer, **arguments)
 
     @property
     def random_share(self) -> float:
@@ -92,9 +78,6 @@ class SentencePairs(MaskedRows):
 
     def plan(self, epoch: int) -> np.ndarray:
         """Return the pairs of an epoch in their order, drawn with (seed, epoch).
-
-        Every epoch has `num_examples` pairs: if more are drawn, the rest is left out; if fewer are
-        drawn, the first ones are repeated. The last two plans are kept.
 
         Returns:
             int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, label, target): A and
@@ -145,9 +128,6 @@ class PackedPairs(SentencePairs):
         next_sentence_weights  float32 [B, S]  1 for pairs, then zeros; or `sentence_order_weights`
 
     With `second="following"` there are only `sequence_ids`.
-
-    Raises:
-        ValueError: an argument out of its range, or a corpus with ids of another tokenizer.
     """
 
     packed = True
@@ -157,9 +137,8 @@ class PackedPairs(SentencePairs):
         if epoch == 0:
             self._num_pairs = len(order)  # of every epoch
         pairs = pairs[np.resize(order, self._num_pairs)]
-        rows = PackedRows(
-            pairs[:, 1] - pairs[:, 0] + pairs[:, 3] - pairs[:, 2] + 3, self.seq_length
-        )
+        lengths = pairs[:, 1] - pairs[:, 0] + pairs[:, 3] - pairs[:, 2] + 3
+        rows = PackedRows(lengths, self.seq_length)
         return Epoch(self._shuffled(rows.count, epoch), pairs, rows)
 
 

@@ -21,13 +21,8 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
     `newline_id` is between the sentences (lines, paragraphs) of a document; `end_id` is before the
     first document and after each document.
 
-    Args:
-        corpus: N tokens in S sentences.
-        newline_id: the token between sentences.
-        end_id: the token between documents.
-
     Returns:
-        int32 `[1 + N + S]`.
+        int32 `[1 + N + S]`, of a corpus of N tokens in S sentences.
     """
     lengths = np.diff(corpus.sentence_starts)
     first = corpus.begins_document(0, len(lengths))
@@ -39,13 +34,13 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
 def stream_part(
     tokens: np.ndarray, lengths: np.ndarray, first: np.ndarray, newline_id: int, end_id: int
 ) -> np.ndarray:
-    """Return consecutive sentences as a part of a stream, each with the token before it.
+    """Return sentences as an int32 `[N + S]` part of a `token_stream`, each with the token before.
 
     Args:
         tokens: int [N].
         lengths: int64 [S], of the sentences.
         first: bool [S], whether a sentence is the first of its document.
-        newline_id, end_id: see `token_stream`, of which this is an int32 `[N + S]` part.
+        newline_id, end_id: see `token_stream`.
     """
     starts = np.cumsum(lengths) - lengths + np.arange(len(lengths))
     stream = np.empty(len(tokens) + len(lengths), np.int32)
@@ -85,10 +80,16 @@ def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
 
 
 class StreamRows(EpochRows):
-    """Rows of T tokens of a stream, and the tokens that follow; arguments as of `TokenWindows`.
+    """Rows of T tokens of a stream, and the tokens that follow.
 
     A subclass also adds `_evaluation(stride)`, the number of rows of an evaluation and the function
     that takes their numbers to a batch.
+
+    Args:
+        stream: int32 or uint16 `[N]`, see `token_stream`.
+        batch_size: B, over all devices.
+        window: T.
+        seed: int in [0, 2^31).
     """
 
     def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0) -> None:
@@ -110,9 +111,6 @@ class StreamRows(EpochRows):
         Args:
             count: largest number of batches, taken evenly from the text; None: all.
             stride: from 1 to T; None: T.
-
-        Raises:
-            ValueError: a stride out of its range.
         """
         stride = self.window if stride is None else stride
         if not 1 <= stride <= self.window:
@@ -137,11 +135,7 @@ class TokenWindows(StreamRows):
         targets         int32   [B, T]  the next token
         weights         float32 [B, T]  1 for targets that count, else 0
 
-    Args:
-        stream: int32 or uint16 `[N]`, see `token_stream`.
-        batch_size: B, over all devices.
-        window: T; the stream must have more tokens.
-        seed: int in [0, 2^31).
+    Arguments are those of `StreamRows`.
 
     Raises:
         ValueError: an argument out of its range, or a stream that is shorter than a window.
@@ -193,12 +187,7 @@ class PackedDocuments(StreamRows):
         targets         int32   [B, T]  the next token of the document, or its end
         weights         float32 [B, T]  1 for targets that count, else 0
 
-    Args:
-        stream: int32 or uint16 `[N]`, see `token_stream`.
-        end_id: the token between documents, at which each of them begins.
-        batch_size: B, over all devices.
-        window: T.
-        seed: int in [0, 2^31).
+    Arguments are those of `StreamRows`, and `end_id`, the token at which each document begins.
 
     Raises:
         ValueError: an argument out of its range, or a stream that does not begin and end with
@@ -211,7 +200,9 @@ class PackedDocuments(StreamRows):
         super().__init__(stream, batch_size=batch_size, window=window, seed=seed)
         if len(stream) < 2 or not stream[0] == stream[-1] == end_id:
             raise ValueError(f"stream must begin and end with end_id={end_id}; see token_stream")
-        self._bounds = _places_of(stream, end_id)
+        blocks = range(0, len(stream), _BLOCK)
+        ends = [at + np.flatnonzero(stream[at : at + _BLOCK] == end_id) for at in blocks]
+        self._bounds = np.concatenate(ends)
         self._training = self._packed(window)
         self.rows_per_epoch = self._training[1].count
 
@@ -243,12 +234,3 @@ class PackedDocuments(StreamRows):
             "targets": np.where(real, self.stream[at + 1], 0).astype(np.int32),
             "weights": counted.astype(np.float32),
         }
-
-
-def _places_of(stream: np.ndarray, token: int) -> np.ndarray:
-    """Return where a token is, int64."""
-    found = [
-        begin + np.flatnonzero(stream[begin : begin + _BLOCK] == token)
-        for begin in range(0, len(stream), _BLOCK)
-    ]
-    return np.concatenate(found)

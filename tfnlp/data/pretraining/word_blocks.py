@@ -96,15 +96,11 @@ class WordBlocks(StackedBatches):
 
         Args:
             count: return only the first `count` batches.
-
-        Returns:
-            A finite dataset of known cardinality, the same at every call; shapes are static.
         """
         total = -(-len(self._plan(_EVALUATION)[0]) // (self.batch_size * self.block))
         return self._evaluated(total, count)
 
     def _batches(self, first: int, count: int) -> dict[str, np.ndarray]:
-        """Return the batches first to first + count - 1, stacked on a new first axis."""
         parts, steps = [], self.steps_per_epoch
         while count:
             epoch, number = divmod(first, steps)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.masked_windows import Windows, fill_windows
+from tfnlp.data.pretraining.masked_windows import fill_windows
 from tfnlp.data.pretraining.token_stream import (
     count_windows,
     token_stream,
@@ -143,15 +143,15 @@ class MaskedWindowRecipe(_Windows):
         for corpus in corpora:
             entries.append((number, used))
             if corpus is not None:
-                found = recipe._fill(corpus, used)
-                number, used = number + len(found.starts), found.used
+                starts, used = recipe._fill(corpus, used)
+                number += len(starts)
         return replace(recipe, entries=tuple(entries))
 
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
     ) -> tuple[Iterable, Iterable]:
         number, used = self.entries[piece]
-        starts = self._fill(corpus, used).starts
+        starts, _ = self._fill(corpus, used)
         if used and (not len(starts) or starts[0] > 0):  # the window before goes on
             number, starts = number - 1, np.concatenate([[0], starts])
         numbers = number + np.arange(len(starts))
@@ -165,7 +165,7 @@ class MaskedWindowRecipe(_Windows):
         end = np.append(end, len(stream))
         return self._parts(self._epochs(wanted), piece, wanted, numbers, stream, begin, end), []
 
-    def _fill(self, corpus: TokenizedCorpus, used: int) -> Windows:
+    def _fill(self, corpus: TokenizedCorpus, used: int) -> tuple[np.ndarray, int]:
         first = corpus.begins_document(0, corpus.num_sentences)
         lengths = np.diff(corpus.sentence_starts)
         return fill_windows(lengths, first, self.chosen["seq_length"] - 2, used)
