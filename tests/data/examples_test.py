@@ -36,20 +36,26 @@ pytest.importorskip("apache_beam")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
-def test_bert_batches_are_those_of_the_text(examples_of, corpus):
-    folder, _ = examples_of("bert")
-    pairs, valid = from_text("bert", folder, documents_of(corpus), batch_size=4)
-    shards = bert_shards(folder)
-    assert shards.num_examples == pairs.num_examples
-    assert shards.steps_per_epoch == pairs.steps_per_epoch
-    assert shards.random_share == pytest.approx(pairs.random_share)
-    assert shards.dataset().element_spec == pairs.dataset().element_spec
-    total = 2 * pairs.steps_per_epoch
-    assert total > 30
-    for step, batch in zip(range(total), shards.dataset(), strict=False):
-        assert_same(batch, pairs.batch(step))
-    # The held-out text is there as it was tokenized.
+@pytest.mark.parametrize("model", ["bert", "gpt"])
+def test_batches_are_those_of_the_text(model, examples_of, corpus):
+    folder, manifest = examples_of(model)
+    made, valid = from_text(model, folder, documents_of(corpus, model), batch_size=4)
+    shards = bert_shards(folder) if model == "bert" else WindowShards(folder, batch_size=4)
+    assert shards.num_examples == (made.rows_per_epoch if model == "gpt" else made.num_examples)
+    assert shards.steps_per_epoch == made.steps_per_epoch
+    assert shards.dataset().element_spec == made.dataset().element_spec
+    total = int(2 * made.steps_per_epoch)
+    assert total > 20
+    for first, count in ((0, total), (total // 2 - 1, 2)):
+        taken = shards.dataset(first).take(count)
+        for step, batch in zip(range(first, total), taken, strict=False):
+            assert_same(batch, made.batch(step))
     held_out = shards.held_out()
+    assert manifest["counts"]["held_out"]["tokens"] == held_out.num_tokens
+    if model == "gpt":
+        return
+    assert shards.random_share == pytest.approx(made.random_share)
+    # The held-out text is there as it was tokenized.
     for name in ("tokens", "sentence_starts", "document_starts"):
         np.testing.assert_array_equal(getattr(held_out, name), getattr(valid.corpus, name))
     for arguments in ({"whole_word": True}, {"mask_rate": 0.3}):
@@ -84,23 +90,6 @@ def test_a_corpus_smaller_than_a_batch_goes_round(examples_of, corpus):
     shards = bert_shards(folder, batch_size=1000)
     for step in {0, 2 * pairs.steps_per_epoch - 1}:
         assert_same(shards.batch(step), pairs.batch(step))
-
-
-def test_gpt_batches_are_those_of_the_text(examples_of, corpus):
-    folder, manifest = examples_of("gpt")
-    windows, _ = from_text("gpt", folder, documents_of(corpus, "gpt"), batch_size=4)
-    shards = WindowShards(folder, batch_size=4)
-    assert shards.windows_per_epoch == windows.windows_per_epoch
-    assert shards.steps_per_epoch == windows.steps_per_epoch
-    assert shards.dataset().element_spec == windows.dataset().element_spec
-    total = int(2 * windows.steps_per_epoch)
-    assert total > 20
-    for step, batch in zip(range(total), shards.dataset(), strict=False):
-        assert_same(batch, windows.batch(step))
-    first = total // 2 - 1
-    for step, batch in zip(range(first, total), shards.dataset(first).take(2), strict=False):
-        assert_same(batch, windows.batch(step))
-    assert manifest["counts"]["held_out"]["tokens"] == shards.held_out().num_tokens
 
 
 @pytest.mark.parametrize("model", ["bert", "gpt"])

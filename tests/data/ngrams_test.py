@@ -62,8 +62,3 @@ def test_an_epoch_has_every_target_once_in_another_order(corpus):
 def test_epochs_go_on_within_a_batch(corpus):
     small, large = (Ngrams(corpus, context=2, batch_size=b, seed=1) for b in (1, 40))
     assert rows([large.batch(1)]) == rows(small.batch(step) for step in range(40, 80))
-
-
-def test_few_batches_are_spread_over_the_text(corpus):
-    ngrams = Ngrams(corpus, context=2, batch_size=3)
-    assert rows(ngrams.evaluation_batches(2)) == by_hand(2)[:3] + by_hand(2)[6:9]

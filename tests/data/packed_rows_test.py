@@ -5,7 +5,7 @@ import pytest
 
 from tests.data.synthetic import as_numpy, make_corpus, unmasked
 from tfnlp.data import MaskedDocuments, PackedDocuments, PackedPairs, SentencePairs
-from tfnlp.data.pretraining.packed_rows import cut_documents, first_fit
+from tfnlp.data.pretraining.packed_rows import first_fit
 
 END, CLS, SEP, PAD = 0, 2, 3, 0
 
@@ -33,17 +33,6 @@ def test_first_fit(count, space, near):
     order, starts = first_fit(lengths, space, near)
     rows = [sorted(part.tolist()) for part in np.split(order, starts[1:-1])]
     assert rows == fitted_one_by_one(lengths.tolist(), space, near)
-
-
-def test_long_documents_are_cut():
-    whole = cut_documents(np.array([0, 7, 8]), np.array([7, 8, 18]), 4, stride=4)
-    assert whole.starts.tolist() == [0, 4, 7, 8, 12, 16]
-    assert whole.lengths.tolist() == [4, 3, 1, 4, 4, 2]
-    assert not whole.known.any()
-    over = cut_documents(np.array([0, 7]), np.array([7, 11]), 4, stride=2)
-    assert over.starts.tolist() == [0, 2, 4, 7]
-    assert over.lengths.tolist() == [4, 4, 3, 4]
-    assert over.known.tolist() == [0, 2, 2, 0]
 
 
 def stream(sizes=(3, 40, 1, 12, 9, 9, 25, 2, 30, 7)):

@@ -66,9 +66,6 @@ def test_paths_and_texts_are_told_apart(tmp_path, monkeypatch):
     "text, message",
     [
         ("Rain.\nSnow.", "valid is a string with line breaks"),
-        (5, "valid must be"),
-        ({"body": ["Rain."]}, "valid has no column 'text'"),
-        ({"text": "Rain."}, "valid: the column 'text'"),
         ({"text": ["Rain."], "y": []}, "valid: the columns"),
         ({"text": ["Rain.", None]}, "valid, row 1"),
         ([b"\xff"], "valid, row 0"),

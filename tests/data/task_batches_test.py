@@ -103,35 +103,30 @@ def test_batches_by_tokens_have_every_example_once_the_longest_first(full):
         assert len(shapes) <= len(lengths) + 1 and len(plan) > 2 * len(shapes)
 
 
-def test_a_batch_by_tokens_may_be_one_row_and_sizes_may_be_equal():
-    assert [x[1].tolist() for x in token_batches([9, 30], [9, 30], 10)] == [[1], [0]]
-    assert [x[1].tolist() for x in token_batches([3] * 5, [4], 8)] == [[0, 1], [2, 3], [4]]
-
-
-def test_short_examples_do_not_share_a_batch_with_long_ones():
-    sizes = [100, 90, 41, 40, 39]
-    plan = token_batches(sizes, sorted(sizes), 1000)
-    assert [(n, rows.tolist()) for n, rows, _ in plan] == [(100, [0, 1]), (41, [2, 3, 4])]
+@pytest.mark.parametrize(
+    "sizes, lengths, tokens, rows",
+    [
+        ([9, 30], [9, 30], 10, [[1], [0]]),  # one row may be more than `tokens`
+        ([3] * 5, [4], 8, [[0, 1], [2, 3], [4]]),
+        ([100, 90, 41, 40, 39], [39, 40, 41, 90, 100], 1000, [[0, 1], [2, 3, 4]]),
+    ],
+)
+def test_batches_by_tokens_of_few_examples(sizes, lengths, tokens, rows):
+    assert [x[1].tolist() for x in token_batches(sizes, lengths, tokens)] == rows
 
 
 @pytest.mark.parametrize("choices", [False, True])
 @pytest.mark.parametrize("pad_all", [False, True])
 def test_what_batches_by_tokens_hold(choices, pad_all):
-    tokens, fixed = columns(choices)
     batches = make(choices, pad_all=pad_all)
-    seen = []
-    for batch, examples in batches.by_tokens():
+    taken = list(batches.by_tokens())
+    for batch, examples in taken:
         rows, length = batch["ids"].shape[0], batch["ids"].shape[-1]
         assert rows == len(examples) <= 30 // length  # as many tokens as three of the longest
-        seen += examples.tolist()
-        for row, number in enumerate(examples):
-            np.testing.assert_array_equal(batch["labels"][row], fixed["labels"][number])
-            for name in ("ids", "tags"):
-                value, size = batch[name][row], SIZES[number]
-                np.testing.assert_array_equal(value[..., :size], tokens[name][number])
-                assert not value[..., size:].any()
-    assert sorted(seen) == list(range(len(SIZES)))
-    assert pad_all == ({batch["ids"].shape[-1] for batch, _ in batches.by_tokens()} == {10})
+    found = real_examples([batch for batch, _ in taken], choices, training=True)
+    assert found == np.concatenate([examples for _, examples in taken]).tolist()
+    assert sorted(found) == list(range(len(SIZES)))
+    assert pad_all == ({batch["ids"].shape[-1] for batch, _ in taken} == {10})
 
 
 def test_padding_all_keeps_composition_and_order():
@@ -145,6 +140,7 @@ def test_padding_all_keeps_composition_and_order():
             np.testing.assert_array_equal(value, short[name])
             assert value is long[name] or not long[name][:, length:].any()
     assert padded.dataset().element_spec["ids"].shape == [3, 10]
+    assert make(lengths=None).dataset().element_spec["ids"].shape == [3, 9]
 
 
 def test_weights_of_tokens_count_in_real_examples_only():
@@ -178,12 +174,6 @@ def test_rows_of_a_mapped_table(tmp_path, choices):
         np.testing.assert_array_equal(batch["lm_layers"], want)
     lead = [3, CHOICES] if choices else [3]
     assert batches.dataset().element_spec["lm_layers"].shape.as_list() == [*lead, None, 3, 2]
-
-
-def test_without_lengths_the_shape_is_static():
-    batches = make(lengths=None)
-    assert batches.lengths == [9]
-    assert batches.dataset().element_spec["ids"].shape == [3, 9]
 
 
 def test_bucket_lengths_share_the_examples_evenly():

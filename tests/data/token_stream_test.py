@@ -123,10 +123,3 @@ def test_some_evaluation_batches_are_spread_over_the_text():
 def test_errors(options, message):
     with pytest.raises(ValueError, match=message):
         counting(10, **{"batch_size": 1, "window": 3, **options})
-
-
-def test_a_stride_is_no_longer_than_a_window():
-    windows = counting(10, batch_size=1, window=3)
-    for stride in (0, 4):
-        with pytest.raises(ValueError, match="stride"):
-            windows.evaluation_batches(stride=stride)

@@ -24,26 +24,23 @@ def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> No
 
     These are all that change the examples: a flat dict of JSON values with a key "tfnlp".
     """
-    folder = Folder(directory)
+    folder, manifest = Folder(directory), read_manifest(directory)
     settings = json.loads(json.dumps(settings))
-    manifest = read_manifest(directory)
-    if manifest is None:
-        if [name for name in folder.names() if not name.startswith(LOCK)]:
-            raise ValueError(
-                f"{directory} holds other files but no {MANIFEST}; give a new or empty --output"
-            )
-    else:
-        old = manifest["settings"]
-        changed = [
-            f"{name} was {_short(old.get(name))}, now {_short(settings.get(name))}"
-            for name in sorted(set(old) | set(settings))
-            if old.get(name) != settings.get(name)
-        ]
-        if changed:
-            raise ValueError(
-                f"{directory} holds examples with other settings ({'; '.join(changed)}); give the "
-                "same settings to go on, or another `output` to start anew"
-            )
+    if manifest is None and not all(name.startswith(LOCK) for name in folder.names()):
+        raise ValueError(
+            f"{directory} holds other files but no {MANIFEST}; give a new or empty --output"
+        )
+    old = settings if manifest is None else manifest["settings"]
+    changed = [
+        f"{name} was {json.dumps(old.get(name))[:60]}, now {json.dumps(settings.get(name))[:60]}"
+        for name in sorted(set(old) | set(settings))
+        if old.get(name) != settings.get(name)
+    ]
+    if changed:
+        raise ValueError(
+            f"{directory} holds examples with other settings ({'; '.join(changed)}); give the "
+            "same settings to go on, or another `output` to start anew"
+        )
     folder.make()
     if manifest is None:
         unfinished = {"tfnlp": settings["tfnlp"], "finished": False, "settings": settings}
@@ -131,7 +128,7 @@ def _table(
             readers=readers,
             todo=todo,
             left=left,
-            make_tokenizer=recipe.tokenizer,
+            recipe=recipe,
             characters=settings["chunk"],
         )
         runner.run(build, folder, Progress(folder, "tokenizing", "piece-"))
@@ -192,8 +189,3 @@ def _write_shards(
 
 def _write_manifest(folder: Folder, manifest: dict[str, Any]) -> None:
     folder.write(MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-
-
-def _short(value: object, length: int = 60) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= length else f"{text[:length]}..."

@@ -69,17 +69,12 @@ def write_piece(folder: Folder, name: str, documents: list[list[str]], tokenizer
         sizes=sizes.astype(np.int32),
     )
 
-    def per_document(weights: np.ndarray) -> list[int]:
-        return np.bincount(owner, weights, minlength=len(documents)).astype(int).tolist()
-
-    folder.write_noted(
-        name,
-        content.getvalue(),
-        sizes=sizes.tolist(),
-        kept=per_document(lengths > 0),
-        tokens=per_document(lengths),
-        words=per_document(words),
-    )
+    counts = {"kept": lengths > 0, "tokens": lengths, "words": words}
+    facts = {
+        count: np.bincount(owner, weights, minlength=len(documents)).astype(int).tolist()
+        for count, weights in counts.items()
+    }
+    folder.write_noted(name, content.getvalue(), sizes=sizes.tolist(), **facts)
 
 
 @dataclass(frozen=True, eq=False)

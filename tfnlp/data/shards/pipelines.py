@@ -42,8 +42,13 @@ class Work(beam.DoFn):
     Runners report errors in different ways, and the error may be raised on another machine.
     """
 
-    def __init__(self, folder: Folder) -> None:
-        self.folder = folder
+    def __init__(self, folder: Folder, recipe: Recipe | None = None) -> None:
+        self.folder, self.recipe = folder, recipe
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The table, read once per worker."""
+        return Table.read(self.folder)
 
     def process(self, element: Any) -> Iterator[Any]:
         try:
@@ -73,12 +78,8 @@ class Read(Work):
 class Tokenize(Work):
     """(file, chunk) -> (); the piece is written."""
 
-    def __init__(self, folder: Folder, make_tokenizer: Callable[[], Any]) -> None:
-        super().__init__(folder)
-        self.make_tokenizer = make_tokenizer
-
     def setup(self) -> None:
-        self.tokenizer = self.make_tokenizer()
+        self.tokenizer = self.recipe.tokenizer()  # once per worker
 
     def work(self, place: tuple[int, int]) -> tuple[()]:
         name = piece_name(*place)
@@ -94,20 +95,7 @@ class Tokenize(Work):
         return ()
 
 
-class Making(Work):
-    """A step that makes examples."""
-
-    def __init__(self, folder: Folder, recipe: Recipe) -> None:
-        super().__init__(folder)
-        self.recipe = recipe
-
-    @functools.cached_property
-    def table(self) -> Table:
-        """The table, read once per worker."""
-        return Table.read(self.folder)
-
-
-class Give(Making):
+class Give(Work):
     """The number of a piece -> (shard, rows), and (_ASKED - piece, rows) for requests.
 
     There is one output because not every runner keeps several apart (Beam's Dask runner does not).
@@ -131,7 +119,7 @@ class Give(Making):
                 yield HELD, (piece, corpus)
 
 
-class Answer(Making):
+class Answer(Work):
     """(_ASKED - piece, requests) -> (shard, rows)."""
 
     def work(self, element: tuple[int, Iterable[dict]]) -> Iterator[Any]:
@@ -141,8 +129,8 @@ class Answer(Making):
         yield from self.recipe.answer(corpus, piece, self.table, asks)
 
 
-class Write(Making):
-    """(shard, rows) -> (); the shard is written."""
+class Write(Work):
+    """(shard, rows) -> (); the shard, or the held-out file, is written."""
 
     def work(self, element: tuple[int, Iterable[Any]]) -> tuple[()]:
         shard, batches = element
@@ -174,7 +162,7 @@ def tokenize_pipeline(
     readers: Sequence[Callable],
     todo: Sequence[int],
     left: Sequence[tuple[int, int]],
-    make_tokenizer: Callable[[], Any],
+    recipe: Recipe,
     characters: int,
 ) -> beam.PCollection:
     """Read the files `todo` (numbers of `readers`), and tokenize their chunks and those of `left`.
@@ -195,7 +183,7 @@ def tokenize_pipeline(
         | "by chunk" >> beam.Map(lambda place: (place, None)).with_output_types(_BY_CHUNK)
         | "spread chunks" >> beam.GroupByKey()
         | "chunk" >> beam.Keys()
-        | "tokenize" >> beam.ParDo(Tokenize(folder, make_tokenizer))
+        | "tokenize" >> beam.ParDo(Tokenize(folder, recipe))
     )
 
 

@@ -206,7 +206,6 @@ class MaskedShards(MaskedEpochs, BatchShards):
 
     @property
     def rows_per_epoch(self) -> int:
-        """Rows of an epoch, in whole batches."""
         return self.steps_per_epoch * self.batch_size
 
     @property
@@ -254,18 +253,7 @@ class MaskedWindowShards(MaskedShards):
 
 
 class WindowShards(BatchShards):
-    """`TokenWindows` from shards.
-
-    `batch(n)` equals that of `TokenWindows` with the same seed, window and training text, for all
-    epochs that are in the shards.
-
-    Args:
-        directory: the output of `tfnlp examples`.
-        batch_size: B, over all devices.
-
-    Raises:
-        FileNotFoundError, ValueError, OSError: as `Shards`.
-    """
+    """`TokenWindows` from shards: `batch(n)` equals theirs, see `MaskedShards`."""
 
     shape = "windows"
 
@@ -277,7 +265,6 @@ class WindowShards(BatchShards):
 
     @property
     def steps_per_epoch(self) -> float:
-        """Windows of an epoch divided by the batch size."""
         return self.windows_per_epoch / self.batch_size
 
     def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
