@@ -139,14 +139,12 @@ def test_rows_of_each_task(task, data, expected):
         ("classify", ["a.tsv", "b"], [TaskExample(("a.tsv",), None), TaskExample(("b",), None)]),
         ("classify", [("a", "b")], [TaskExample(("a", "b"), None)]),
         ("classify", [("a", 1)], [TaskExample(("a",), 1)]),
-        ("classify", {"text": ["a"]}, [TaskExample(("a",), None)]),
         ("similarity", [("a", "b", None)], [TaskExample(("a", "b"), None)]),
         ("choose", [("a", ["b", "c"])], [TaskExample(("a",), None, ("b", "c"))]),
         ("answer", [("Who?", "I.")], [Question("0", "Who?", "I.")]),
         ("tag", ["A dog."], [TaggedSentence(("A", "dog", "."), None, text="A dog.")]),
         ("tag", {"text": ["A dog"]}, [TaggedSentence(("A", "dog"), None, text="A dog")]),
         ("tag", [["A", "dog."]], [TaggedSentence(("A", "dog."), None)]),
-        ("tag", [["A", "dog"]], [TaggedSentence(("A", "dog"), None)]),
     ],
 )
 def test_rows_to_predict_need_no_label(task, data, expected):

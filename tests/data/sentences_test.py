@@ -83,46 +83,41 @@ def test_wikitext_titles_start_documents_and_headings_are_left_out():
     ]
 
 
-def test_lines_layout():
+def test_lines_and_words_layouts():
     lines = ["One.", "  Two  words. ", "", "", "Three.", "\r", "", "Four"]
     assert list(documents_from_lines(lines)) == [["One.", "Two words."], ["Three."], ["Four"]]
-
-
-def test_words_layout():
     text = "The|cat|.||It| sat \t|.|||Night|.|||| New  York |-DOCSTART- -X- O||End|-DOCSTART-|Go|"
-    assert list(documents_from_words(text.split("|"))) == [
-        ["The cat .", "It sat ."],
-        ["Night ."],
-        ["New York"],
-        ["End"],
-        ["Go"],
-    ]
+    want = [["The cat .", "It sat ."], ["Night ."], ["New York"], ["End"], ["Go"]]
+    assert list(documents_from_words(text.split("|"))) == want
     assert list(documents_from_words(["", " ", "-DOCSTART-", "", ""])) == []
     # However many blank lines come first, and without one at the end.
     assert list(documents_from_words(["", "", "", "a", "", "b"])) == [["a", "b"]]
 
 
-def test_looks_like_words():
-    words = ["The", "cat", "sat", ".", "", "It", "ran", "away", "!"]
-    assert looks_like_words(words)
-    assert looks_like_words(["-DOCSTART- -X-", "", *(words + [""]) * 20])
-    assert not looks_like_words(words[:4])  # a list of words
-    assert not looks_like_words(["It rained.", "She left.", "", "Why?", "Night fell."])
-    assert not looks_like_words(["Rain.", "Snow.", "", "Night.", "Fog."])  # sentences of a word
-    assert not looks_like_words(["Rain", "", "Snow", "", "Fog"])
-    assert not looks_like_words([f"{word} X" for word in words if word] + [""] + words)
-    assert not looks_like_words(["", " "])
-    assert not looks_like_words([])
+WORDS = ["The", "cat", "sat", ".", "", "It", "ran", "away", "!"]
 
 
-def test_looks_like_sentences_on_small_texts():
-    sentences = ["It rained.", 'She said "no."', "Why?", "", "He left (early.)", "Then night fell!"]
-    assert looks_like_sentences(sentences)
-    # Broken lines, whole paragraphs, and a page of dialogue are prose.
-    assert not looks_like_sentences(["It rained. She said", "no. Why did he", "leave?"])
-    assert not looks_like_sentences(["It rained. She said no.", "Why? He left. Night fell."])
-    assert not looks_like_sentences(["It rained.", "", "No.", "", "Why?", "", "He left."])
-    assert not looks_like_sentences(["", ""])
+@pytest.mark.parametrize(
+    "lines, layout",
+    [
+        (WORDS, "words"),
+        (["-DOCSTART- -X-", "", *(WORDS + [""]) * 20], "words"),
+        (WORDS[:4], None),  # a list of words
+        (["Rain", "", "Snow", "", "Fog"], None),
+        (["Rain.", "Snow.", "", "Night.", "Fog."], "lines"),  # sentences of a word
+        ([f"{word} X" for word in WORDS if word] + [""] + WORDS, None),
+        (["", " "], None),
+        ([], None),
+        (["It rained.", 'She said "no."', "Why?", "", "He left (early.)", "Then!"], "lines"),
+        # Broken lines, whole paragraphs, and a page of dialogue are prose.
+        (["It rained. She said", "no. Why did he", "leave?"], None),
+        (["It rained. She said no.", "Why? He left. Night fell."], None),
+        (["It rained.", "", "No.", "", "Why?", "", "He left."], None),
+    ],
+)
+def test_layouts_of_small_texts(lines, layout):
+    assert looks_like_words(lines) == (layout == "words")
+    assert looks_like_sentences(lines) == (layout == "lines")
 
 
 @pytest.mark.parametrize(

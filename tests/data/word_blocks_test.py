@@ -25,9 +25,8 @@ def blocks(corpus, **arguments):
 
 def test_words_by_frequency_and_what_min_count_leaves_out():
     text = ["b a c a", "", "a b d", "é b"]
-    assert frequent_words(text, min_count=1) == ["a", "b", "c", "d", "é"]
-    assert frequent_words(text, min_count=2) == ["a", "b"]
-    assert frequent_words(text, min_count=1, max_size=3) == ["a", "b", "c"]
+    for limits, want in (((1,), "abcdé"), ((2,), "ab"), ((1, 3), "abc")):
+        assert frequent_words(text, *limits) == [*want]
     found = WordCorpus.build(text, ["a", "b"])
     assert found.ids.tolist() == [1, 0, 0, 0, 1, 1]
     assert found.sentence_starts.tolist() == [0, 3, 5, 6] and found.unknown == 3

@@ -45,11 +45,6 @@ class Work(beam.DoFn):
     def __init__(self, folder: Folder, recipe: Recipe | None = None) -> None:
         self.folder, self.recipe = folder, recipe
 
-    @functools.cached_property
-    def table(self) -> Table:
-        """The table, read once per worker."""
-        return Table.read(self.folder)
-
     def process(self, element: Any) -> Iterator[Any]:
         try:
             yield from self.work(element)
@@ -95,7 +90,16 @@ class Tokenize(Work):
         return ()
 
 
-class Give(Work):
+class Making(Work):
+    """A step that makes examples."""
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The table, read once per worker."""
+        return Table.read(self.folder)
+
+
+class Give(Making):
     """The number of a piece -> (shard, rows), and (_ASKED - piece, rows) for requests.
 
     There is one output because not every runner keeps several apart (Beam's Dask runner does not).
@@ -119,7 +123,7 @@ class Give(Work):
                 yield HELD, (piece, corpus)
 
 
-class Answer(Work):
+class Answer(Making):
     """(_ASKED - piece, requests) -> (shard, rows)."""
 
     def work(self, element: tuple[int, Iterable[dict]]) -> Iterator[Any]:
