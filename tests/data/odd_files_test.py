@@ -100,7 +100,7 @@ def test_questions_one_by_one(tmp_path):
         assert (second.id, second.answers) == ("x", ())
     bad = {**QUESTION, "answers": {"text": ["dog"], "answer_start": []}}
     path = write(tmp_path / "c.jsonl", json.dumps(rows[0]) + "\n" + json.dumps(bad))
-    with pytest.raises(ValueError, match="c.jsonl, line 2: the lists of answers have different"):
+    with pytest.raises(ValueError, match="c.jsonl, question '1': the lists of answers have"):
         Answer.read(path)
     assert len(Answer.read(path, skip=True).skipped) == 1
 

@@ -1,11 +1,15 @@
 """Files, TFDS data sets and Python objects to `tf.data` batches."""
 
 from tfnlp.data.corpus.cooccurrence import CooccurrenceBatches, Cooccurrences
+from tfnlp.data.corpus.corpora import (
+    LanguageModelCorpus,
+    TokenizedCorpus,
+    WordCorpus,
+    frequent_words,
+)
 from tfnlp.data.corpus.documents import read_documents, split_documents
 from tfnlp.data.corpus.parallel_text import ParallelText, read_parallel, translation_batches
 from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.corpus.word_corpus import LanguageModelCorpus, WordCorpus, frequent_words
 from tfnlp.data.labelled.batches import (
     PackedTaskBatches,
     TaskBatches,

@@ -80,10 +80,8 @@ def documents_of(
 
             - a path, a glob, `tfds:NAME` or `book:NAME`, or a list of them: see `read_documents`;
             - a list of texts: each is one document, or several with the mark `<|endoftext|>`
-              between them. It holds texts if one of the strings is
-              clearly a text: it has a space or a line break, does not end like the name of a file
-              (`.txt`), and no file of that name exists. So a list of words, or of texts that all
-              end like names of files, is a list of paths: pass such texts as `{"text": [...]}`;
+              between them. How texts are told from paths says `tfnlp.data.rows.paths_of`; pass
+              texts that look like names of files as `{"text": [...]}`;
             - a list of documents, each a list of sentences. They are taken as they are, but for
               runs of whitespace, which become one space, and blank sentences, which are left out;
             - a table that has texts or documents in `column`: a dict of columns

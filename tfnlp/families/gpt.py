@@ -15,7 +15,7 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.gpt_tasks import GPT_FILES
 from tfnlp.data import PackedDocuments, TokenWindows, WindowShards, token_stream
 from tfnlp.data.corpus.arrays import ArrayFolder, int32_checksum, read_arrays
-from tfnlp.data.corpus.tokenized_corpus import tokenize_documents, tokenize_sentences
+from tfnlp.data.corpus.corpora import tokenize_documents, tokenize_sentences
 from tfnlp.data.numbered import check_seed
 from tfnlp.data.pretraining.token_stream import stream_part
 from tfnlp.data.shards.windows import WindowRecipe

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from sklearn.metrics import roc_auc_score
 
-from tfnlp.data.labelled.related_texts import RelatedRows
+from tfnlp.data.labelled.examples import RelatedRows
 from tfnlp.settings.tasks import EmbedTaskSettings
 from tfnlp.tasks.similarity import regression
 from tfnlp.tasks.task import Task

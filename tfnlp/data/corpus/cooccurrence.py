@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import ArrayFolder, Stored, chunks
 from tfnlp.data.corpus.cache import cache_folder, cached, digest, disk_errors
-from tfnlp.data.corpus.word_corpus import WordCorpus
+from tfnlp.data.corpus.corpora import WordCorpus
 from tfnlp.data.numbered import StackedBatches
 
 PART = 1 << 22  # pairs that are sorted at once: about 150 MB

@@ -61,20 +61,14 @@ def read_documents(
             2,000 lines and takes TFDS examples for prose.
         paragraphs: of prose, return whole paragraphs instead of sentences.
 
-    Returns:
-        An iterator of non-empty documents. Files are read line by line.
-
     Raises:
         ValueError: for an unknown layout or an empty list of sources; while reading, for a file
-            that is not UTF-8 text, a TFDS data set without text, or sources that hold no text at
-            all.
+            that is not UTF-8 text, a TFDS data set without text, or sources without any text.
         FileNotFoundError: a file is missing, a glob matches nothing, a TFDS data set is unknown or
             not prepared.
-        IsADirectoryError: a source is a folder.
-        OSError: a damaged or truncated gzip file.
+        IsADirectoryError, OSError: a folder; a damaged or truncated gzip file.
     """
-    readers = document_readers(sources, layout, paragraphs)
-    return _chain(readers, [sources] if isinstance(sources, (str, os.PathLike)) else sources)
+    return _chain(document_readers(sources, layout, paragraphs), sources)
 
 
 def document_readers(
@@ -115,13 +109,8 @@ def split_documents(
     is left. Each part has at least one document. A single document is cut instead: its last
     sentences are held out. Both parts keep the order of the documents.
 
-    Args:
-        documents: lists of sentences. They are all held in memory.
-        held_out_fraction: in (0, 1).
-        seed: non-negative int.
-
     Returns:
-        (training documents, held-out documents).
+        (training documents, held-out documents), in memory.
 
     Raises:
         ValueError: a fraction outside (0, 1), a document that is a string, fewer than two
@@ -139,11 +128,9 @@ def split_documents(
 def held_out_documents(
     sizes: Sequence[int], held_out_fraction: float, seed: int
 ) -> tuple[set[int], int | None]:
-    """Return which documents `split_documents` holds out, from their numbers of sentences.
+    """Return the numbers of the documents that `split_documents` holds out, from their sizes.
 
-    Returns:
-        (the numbers of the documents, None); for a single document (an empty set, the number of its
-        first held-out sentence).
+    Of a single document also the number of its first held-out sentence, else None.
     """
     if not 0 < held_out_fraction < 1:
         raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")
@@ -171,18 +158,20 @@ def held_out_documents(
     return held, None
 
 
-def _chain(
-    readers: Sequence[functools.partial], sources: Sequence[str | os.PathLike]
-) -> Iterator[list[str]]:
-    empty = True
-    for reader in readers:
-        for document in reader():
-            empty = False
-            yield document
-    if empty:
-        raise ValueError(
-            f"no text in {', '.join(map(os.fspath, sources))}; give files that contain sentences"
-        )
+def _chain(readers: Sequence[functools.partial], sources: Any) -> Iterator[list[str]]:
+    documents = itertools.chain.from_iterable(reader() for reader in readers)
+    first = next(documents, None)
+    if first is None:
+        raise no_text(sources)
+    yield first
+    yield from documents
+
+
+def no_text(sources: str | os.PathLike | Iterable[str | os.PathLike]) -> ValueError:
+    """Return the error for sources without any text."""
+    sources = [sources] if isinstance(sources, (str, os.PathLike)) else sources
+    names = ", ".join(map(os.fspath, sources))
+    return ValueError(f"no text in {names}; give files that contain sentences")
 
 
 def named_files(sources: Iterable[str | os.PathLike]) -> list[str]:

@@ -97,11 +97,8 @@ def _between(line: str) -> Iterator[str | None]:
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:
     """Return the sentences of one paragraph, with one space for each run of whitespace.
 
-    Speech within quotation marks stays one sentence. The result is empty for a blank paragraph.
-
-    Args:
-        paragraph: text; line breaks within it count as spaces.
-        language: ISO code of one of the languages that `sentencex` knows.
+    Speech within quotation marks stays one sentence. The language is the ISO code of one that
+    `sentencex` knows.
     """
     # Before segmentation, since sentencex fails on some kinds of spaces.
     text = " ".join(paragraph.split())
@@ -116,10 +113,7 @@ def looks_like_sentences(lines: Sequence[str]) -> bool:
     Three conditions must hold: more than 60 % of the non-blank lines end as sentences end
     (wrapped lines do not), the segmenter finds fewer than 1.5 sentences per line (whole paragraphs
     have more), and blank lines separate groups of 1.5 lines or more on average (in a dialogue they
-    come after every line).
-
-    Args:
-        lines: the first lines of a text, with blank ones. 2,000 are enough.
+    come after every line). 2,000 lines are enough.
     """
     lines = [" ".join(line.split()) for line in lines]
     written = [line for line in lines if line]
@@ -141,9 +135,6 @@ def looks_like_words(lines: Sequence[str]) -> bool:
     Three conditions must hold: more than 95 % of the non-blank lines have a single word, fewer than
     half of them end as sentences end (as sentences of one word would), and blank lines separate
     groups of 2 lines or more on average (a list of words has no blank lines).
-
-    Args:
-        lines: the first lines of a text, with blank ones. 2,000 are enough.
     """
     lines = [line.split() for line in lines]
     written = [line for line in lines if line]
@@ -161,10 +152,8 @@ def looks_like_words(lines: Sequence[str]) -> bool:
 def documents_from_lines(lines: Iterable[str], longest: int = sys.maxsize) -> Iterator[list[str]]:
     """Yield the documents of a text in layout "lines"; those without sentences are left out.
 
-    Args:
-        lines: the text's lines.
-        longest: longer documents are cut into pieces of so many sentences or a few more, of which
-            all but the first are `Continued`.
+    Longer ones than `longest` are cut into pieces of so many sentences or a few more, of which all
+    but the first are `Continued`.
     """
     document = []
     for line in lines:
@@ -184,8 +173,7 @@ def documents_from_lines(lines: Iterable[str], longest: int = sys.maxsize) -> It
 def documents_from_words(lines: Iterable[str], longest: int = sys.maxsize) -> Iterator[list[str]]:
     """Yield the documents of a text in layout "words"; those without sentences are left out.
 
-    The words of a sentence are joined by single spaces. All words of a line are taken. Arguments
-    are those of `documents_from_lines`.
+    The words of a sentence are joined by single spaces. For `longest` see `documents_from_lines`.
     """
     document, sentence = [], []
     blanks = 0
@@ -215,10 +203,7 @@ def documents_from_prose(
 ) -> Iterator[list[str]]:
     """Yield the documents of a text in layout "prose"; those without sentences are left out.
 
-    Args:
-        lines, longest: as of `documents_from_lines`.
-        paragraphs: return whole paragraphs instead of sentences, with one space for each run of
-            whitespace.
+    With `paragraphs` whole ones stand for sentences. For `longest` see `documents_from_lines`.
     """
     document = []
     for chapter_ends, paragraph in _paragraphs(lines):

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfnlp.bars import ProgressBar
 from tfnlp.data.corpus.cache import cache_folder, digest, disk_errors, file_digest
-from tfnlp.data.corpus.documents import document_readers, held_out_documents, open_tfds
+from tfnlp.data.corpus.documents import document_readers, held_out_documents, no_text, open_tfds
 from tfnlp.data.corpus.sentences import Continued
 from tfnlp.data.rows import is_path, paths_of
 
@@ -102,8 +102,7 @@ class StoredText:
             file.flush()
         self._check_unchanged()
         if not sizes:
-            names = ", ".join(map(os.fspath, self._names))
-            raise ValueError(f"no text in {names}; give files that contain sentences")
+            raise no_text(self._names)
         return file, sizes
 
     def _stat(self) -> dict[str, tuple[int, int]]:

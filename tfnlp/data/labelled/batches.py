@@ -1,19 +1,17 @@
 """Batches of the examples of a task, a pure function of (data, seed, step).
 
 Each example is padded to the smallest of a few fixed lengths that it fits into, and shares its
-batch with others of that length. Every epoch of training has every example once; those that are
-left over when the batches of a length are full go to the next length, so that no batch but one of
-the longest has fewer examples than others: in a mean over few examples each would weigh more. That
-batch, and in an evaluation the last of each length, is filled up with some of its examples a second
-time, with weight 0: every batch has the same size and every loss and score is exact.
+batch with others of that length. Those that are left over when the batches of a length are full go
+to the next length, so that no batch but one of the longest has fewer examples than others: in a
+mean over few examples each would weigh more. That batch, and in an evaluation the last of each
+length, is filled up with examples of weight 0.
 
-Mixed batches are drawn from examples of all lengths. In a mean over the tokens of a batch, those of
-short examples weigh more where a batch has no others, and of few updates each sees one kind of
-example: taggers learn more from mixed batches. Their examples come sorted, the longest first, so
-that micro-batches are of similar length and need little padding (see `Objective.trimmed`).
+Mixed batches are drawn from examples of all lengths: in a mean over the tokens of a batch, those of
+short examples weigh more where a batch has no others, so taggers learn more from mixed batches. The
+longest come first, so that micro-batches need little padding (see `Objective.trimmed`).
 
 Batches by tokens have more examples where these are short: rows times length is about the same in
-all of them (Vaswani et al. 2017, section 5.1).
+all of them (Vaswani et al. 2017, section 5.1). Rows can also hold several examples side by side.
 """
 
 import functools
@@ -60,9 +58,8 @@ def token_batches(
         sizes: length of each example, int [N].
         lengths: increasing; the last one fits all examples.
         tokens: of a batch, padding included.
-        full: for programs that are compiled for each shape, and used again: `B = tokens // T`
-            whatever padding that takes, so that there are as many shapes as lengths; and the last
-            batch is filled up to the next power of two of rows (at most B) with its first example.
+        full: for programs that are compiled for each shape: `B = tokens // T` whatever padding that
+            takes, and the last batch is filled up to a power of two of rows with its first example.
 
     Returns:
         for each batch (T, rows, real): the example in each of its rows, int [B], of which the

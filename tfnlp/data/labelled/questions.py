@@ -77,7 +77,7 @@ class QuestionRows(RowForm):
         )
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
-        return _questions(table.source, _flat_rows(table.rows), how, may_lack=True)
+        return _questions(table.source, _numbered(table.rows), how, may_lack=True)
 
 
 def _is_squad(data: object) -> bool:
@@ -85,24 +85,20 @@ def _is_squad(data: object) -> bool:
     return isinstance(data, list) and not any(isinstance(x, dict) and "context" in x for x in data)
 
 
-def _flat_rows(rows: Iterable[Row]) -> Iterator[tuple[str, dict | BadRow]]:
+def _numbered(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield questions with an id, those without one by their number."""
     for number, (where, row) in enumerate(rows):
-        if isinstance(row, dict):
-            try:
-                row = _flat(row)
-            except BadRow as error:
-                row = error
-            else:
-                row = row if row.get("id") is not None else {**row, "id": str(number)}
+        if isinstance(row, dict) and row.get("id") is None:
+            row = {**row, "id": str(number)}
         yield where, row
 
 
 def _questions(source: str, rows: Iterable[Row], how: Reading, may_lack: bool = False) -> TaskData:
     """Return the questions of rows `{"id", "question", "context", "answers", "is_impossible"}`.
 
-    `answers` is a list of `{"text", "answer_start"}`. With `may_lack`, an empty list without
-    `is_impossible` is an unanswerable question too, as in the evaluation script of SQuAD 2.0.
+    `answers` is a list of `{"text", "answer_start"}` or a dict of two lists. With `may_lack`, an
+    empty list without `is_impossible` is an unanswerable question too, as in the evaluation script
+    of SQuAD 2.0.
     """
     seen = set()
 
@@ -149,6 +145,12 @@ def _answers(
     row: dict, context: str, labelled: bool, may_lack: bool
 ) -> tuple[tuple[str, int], ...]:
     answers, impossible = row.get("answers"), row.get("is_impossible")
+    if isinstance(answers, dict):
+        sizes = {len(x) if isinstance(x, list) else None for x in answers.values()}
+        if None in sizes or len(sizes) > 1:
+            raise BadRow(f"the lists of answers have different lengths: {answers!r:.60}")
+        columns = zip(*answers.values(), strict=True)
+        answers = [dict(zip(answers, column, strict=True)) for column in columns]
     if impossible is not None and not isinstance(impossible, bool):
         raise BadRow(f"is_impossible must be true or false; got {impossible!r:.30}")
     if answers is None and (impossible or not labelled):
@@ -173,16 +175,3 @@ def _answers(
             )
         found.append((text, start))
     return tuple(found)
-
-
-def _flat(row: dict) -> dict:
-    """Return a question's row with `answers` as a list of dicts, as SQuAD has them."""
-    answers = row.get("answers")
-    if isinstance(answers, dict):  # of lists
-        if not all(isinstance(column, list) for column in answers.values()):
-            raise BadRow(f"answers must be a list, or a dict of lists; got {answers!r:.60}")
-        if len({len(column) for column in answers.values()}) > 1:
-            raise BadRow(f"the lists of answers have different lengths: {answers!r:.60}")
-        columns = zip(*answers.values(), strict=True)
-        row = {**row, "answers": [dict(zip(answers, a, strict=True)) for a in columns]}
-    return row

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import CHUNK, scratch
-from tfnlp.data.corpus.word_corpus import LanguageModelCorpus
+from tfnlp.data.corpus.corpora import LanguageModelCorpus
 from tfnlp.data.numbered import Batches, EpochRows, generator
 
 RESETS = ("never", "document", "sentence")

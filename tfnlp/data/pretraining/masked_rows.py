@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import chunks, ranges
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.numbered import check_seed
 from tfnlp.data.pretraining.packed_rows import PackedRows
 from tfnlp.data.pretraining.token_stream import window_keys

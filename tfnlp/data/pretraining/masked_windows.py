@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from tfnlp.data.corpus.arrays import GrowingArray, ranges
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.masked_rows import Epoch, MaskedRows
 from tfnlp.data.pretraining.packed_rows import PackedRows
 

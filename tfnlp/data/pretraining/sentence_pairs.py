@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.data.corpus.arrays import GrowingArray, chunks
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.masked_rows import Epoch, MaskedRows
 from tfnlp.data.pretraining.packed_rows import PackedRows
 from tfnlp.data.pretraining.pair_sampling import LABELS, drawn_blocks, partner_end, truncate

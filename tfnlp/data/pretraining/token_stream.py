@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.numbered import EpochRows, check_seed, generator
 from tfnlp.data.pretraining.packed_rows import PackedRows, Sequences, cut_documents
 

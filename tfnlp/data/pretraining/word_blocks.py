@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import GrowingArray, chunks, scratch
-from tfnlp.data.corpus.word_corpus import WordCorpus
+from tfnlp.data.corpus.corpora import WordCorpus
 from tfnlp.data.numbered import StackedBatches, generator
 
 _SENTENCES = 1 << 16  # that are handled at once

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfnlp.data.corpus.arrays import ranges
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.pair_sampling import Pairs, drawn_blocks, partner_end, truncate
 from tfnlp.data.pretraining.sentence_pairs import check_corpus
 from tfnlp.data.shards.pieces import Table

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp.data.corpus.corpora import TokenizedCorpus, tokenize_sentences
 from tfnlp.data.corpus.documents import held_out_documents
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus, tokenize_sentences
 from tfnlp.data.shards.folder import WORK, Folder
 
 _BATCH = 2000  # sentences per call of the tokenizer

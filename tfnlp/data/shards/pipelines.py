@@ -17,7 +17,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.shards.folder import HELD_OUT, Folder, shard_name
 from tfnlp.data.shards.pieces import (
     Table,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.masked_rows import MaskedEpochs, RowPacker
 from tfnlp.data.pretraining.pair_sampling import LABELS
 from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest

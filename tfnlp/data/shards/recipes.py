@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import ranges
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.shards.pieces import Table
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfnlp.data.corpus.arrays import ranges
-from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.masked_windows import fill_windows
 from tfnlp.data.pretraining.token_stream import (
     count_windows,
