@@ -62,8 +62,7 @@ def token_batches(
             takes, and the last batch is filled up to a power of two of rows with its first example.
 
     Returns:
-        for each batch (T, rows, real): the example in each of its rows, int [B], of which the
-        first `real` count.
+        for each batch (T, rows, real): the example in each row, int [B]; the first `real` count.
     """
     sizes = np.asarray(sizes)
     order, first, plan = np.argsort(-sizes, kind="stable"), 0, []

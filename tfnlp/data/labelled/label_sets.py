@@ -63,21 +63,16 @@ class LabelSetRows(TextRows):
         return super().of_file(path, how)
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
-        label, labelled, header = how.label, how.labelled, table.header
-        several = isinstance(label, list)
-        given = None if several else label
+        labelled, header, several = how.labelled, table.header, isinstance(how.label, list)
+        given = None if several else how.label
         one = dataclasses.replace(how, label=given, labelled=labelled and given is not None)
-        chosen, column = find_columns(table, one, TEXTS, labels=())
+        chosen, column = find_columns(table, one, TEXTS, () if several else SET_COLUMNS)
         one_or_two(chosen)
-        found, rows = {}, list(table.rows)
+        found, rows, bits = {}, list(table.rows), []
         if several:
-            bits = [int(c) for c in label] if header is None else [str(c) for c in label]
-        else:
-            bits = []
-            if column is None and header is not None:
-                column = next((name for name in SET_COLUMNS if name in header), None)
-            if column is None:
-                bits = _bit_columns(rows, header or [], chosen)
+            bits = [int(c) if header is None else str(c) for c in how.label]
+        elif column is None:
+            bits = _bit_columns(rows, header or [], chosen)
         if not labelled and header is not None and not set(bits) <= set(header):
             bits = []
         if bits:

@@ -166,15 +166,12 @@ def check_rows(seq_length: int, seed: int) -> None:
 class Epoch(NamedTuple):
     """The rows of an epoch.
 
-    Attributes:
-        order: int64 [R], the numbers of the rows in their order.
-        sequences: int64 [N, 2 S or more], the segments of each sequence as ranges of the corpus's
-            tokens (start, end, start, end ...); of labelled ones the label follows.
-        rows: which sequences are in a row; None: row n has sequence n alone.
+    A sequence has its segments as ranges of the corpus's tokens (start, end, start, end ...); of
+    labelled ones the label follows. Without `rows`, row n has sequence n alone.
     """
 
-    order: np.ndarray
-    sequences: np.ndarray
+    order: np.ndarray  # int64 [R], the numbers of the rows in their order
+    sequences: np.ndarray  # int64 [N, 2 S or more]
     rows: PackedRows | None = None
 
 

@@ -14,37 +14,22 @@ NEAR = 1024  # sequences that rows are filled from at once
 
 
 class Sequences(NamedTuple):
-    """Parts of documents, each no longer than a row; all int64 `[N]`.
+    """Parts of documents, each no longer than a row; all int64 `[N]`."""
 
-    Attributes:
-        starts: of the text.
-        lengths: 1 or more.
-        known: how many places at the beginning are the end of the part before, too.
-    """
-
-    starts: np.ndarray
-    lengths: np.ndarray
-    known: np.ndarray
+    starts: np.ndarray  # in the text
+    lengths: np.ndarray  # 1 or more
+    known: np.ndarray  # how many places at the beginning are the end of the part before, too
 
 
 def cut_documents(starts: np.ndarray, ends: np.ndarray, space: int, stride: int) -> Sequences:
-    """Cut documents that are longer than a row.
-
-    Args:
-        starts, ends: int64 `[D]`, of the documents; none is empty.
-        space: places of a row.
-        stride: places from one part of a document to the next, up to `space`.
-    """
+    """Cut documents that are longer than a row, of `space` places, into parts `stride` apart."""
     sizes = ends - starts
     counts = 1 + np.maximum(0, -((space - sizes) // stride))
     document = np.repeat(np.arange(len(sizes)), counts)
     number = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)
     lengths = np.minimum(sizes[document] - number * stride, space)
-    return Sequences(
-        starts[document] + number * stride,
-        lengths,
-        np.where(number > 0, space - stride, 0),
-    )
+    known = np.where(number > 0, space - stride, 0)
+    return Sequences(starts[document] + number * stride, lengths, known)
 
 
 def first_fit(lengths: np.ndarray, space: int, near: int = NEAR) -> tuple[np.ndarray, np.ndarray]:
@@ -74,15 +59,9 @@ def first_fit(lengths: np.ndarray, space: int, near: int = NEAR) -> tuple[np.nda
 
 
 class PackedRows:
-    """Rows of T places with one sequence or several.
+    """R = `count` rows of T = `space` places with one sequence or several, at most `most`.
 
-    Args:
-        lengths: int64 `[N]`, from 1 to `space`.
-        space: T.
-
-    Attributes:
-        count: number of rows R.
-        most: the most sequences of any row.
+    Lengths of the sequences are int64 `[N]`, from 1 to T.
     """
 
     def __init__(self, lengths: np.ndarray, space: int) -> None:

@@ -34,32 +34,19 @@ _BLOCK = 1 << 15  # sentences that are processed at once
 
 
 class Pairs(NamedTuple):
-    """Pairs before truncation, one per row; sentences are numbered over the corpus.
+    """Pairs before truncation, one per row, [N]; sentences are numbered over the corpus."""
 
-    Attributes:
-        place: int64, the sentence from which the pair was drawn.
-        key: uint64, its order in the epoch: pairs are sorted by (key, place).
-        coins: uint64, the random bits for `truncate`.
-        a, a_end: int64, A is the sentences a to a_end - 1.
-        b, b_end: int64, B is the sentences b to b_end - 1; of a random B it is the end of its
-            document, see `partner_end`.
-        is_random: bool, whether B is random.
-        label: bool, whether B is random, or before A.
-        target: int64, the target length in tokens.
-        space: int64, how many of them A leaves for B, at least 1.
-    """
-
-    place: np.ndarray
-    key: np.ndarray
-    coins: np.ndarray
-    a: np.ndarray
+    place: np.ndarray  # the sentence from which the pair was drawn
+    key: np.ndarray  # uint64, its order in the epoch: pairs are sorted by (key, place)
+    coins: np.ndarray  # uint64, the random bits for `truncate`
+    a: np.ndarray  # A is the sentences a to a_end - 1
     a_end: np.ndarray
-    b: np.ndarray
-    b_end: np.ndarray
-    is_random: np.ndarray
-    label: np.ndarray
-    target: np.ndarray
-    space: np.ndarray
+    b: np.ndarray  # B is the sentences b to b_end - 1;
+    b_end: np.ndarray  # of a random B it is the end of its document, see `partner_end`
+    is_random: np.ndarray  # bool, whether B is random
+    label: np.ndarray  # bool, whether B is random, or before A
+    target: np.ndarray  # the target length in tokens
+    space: np.ndarray  # how many of them A leaves for B, at least 1
 
 
 def drawn_blocks(

@@ -170,7 +170,6 @@ def _write_shards(
         facts = folder.note(name) or known.get(name)
         if facts is None or not folder.intact(name, facts):
             folder.remove(name)
-            folder.remove_note(name)
             todo.append(number)
     at_once = len(names)
     if runner.is_direct:

@@ -39,15 +39,11 @@ class Folder:
 
     def make(self) -> None:
         """Make the folder, and remove unfinished files of processes that were killed."""
-        self.make_folder(WORK)
+        tf.io.gfile.makedirs(self.path(WORK))
         for folder in (self.root, self.path(WORK)):
             for name in tf.io.gfile.listdir(folder):
                 if _PARTIAL in name:
                     tf.io.gfile.remove(tf.io.gfile.join(folder, name))
-
-    def make_folder(self, name: str) -> None:
-        """Make a folder in this one."""
-        tf.io.gfile.makedirs(self.path(name))
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names in a folder, none if it is missing."""
@@ -108,13 +104,10 @@ class Folder:
             return file.read()
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it exists."""
-        with contextlib.suppress(tf.errors.NotFoundError):
-            tf.io.gfile.remove(self.path(name))
-
-    def remove_note(self, name: str) -> None:
-        """Remove the note of a file, if it exists."""
-        self.remove(_note_name(name))
+        """Remove a file and its note, if they exist."""
+        for each in (name, _note_name(name)):
+            with contextlib.suppress(tf.errors.NotFoundError):
+                tf.io.gfile.remove(self.path(each))
 
     def remove_work(self) -> None:
         """Remove the files that are needed only until all examples are made."""

@@ -79,25 +79,15 @@ def write_piece(folder: Folder, name: str, documents: list[list[str]], tokenizer
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What every worker knows about the whole training corpus.
+    """What every worker knows about the whole training corpus, in K pieces."""
 
-    Attributes:
-        pieces: names of the K pieces.
-        held: bool [R], for each document that was read, whether it is held out.
-        cut: for a corpus of a single document its first held-out sentence, else -1.
-        first_read: int64 [K + 1], the first document of each piece among all documents.
-        first_document: int64 [K + 1], the same among the training documents.
-        documents: int64 [D + 1], the starts of training documents among the training sentences.
-        first_token: int64 [K + 1], the starts of the pieces among the training tokens.
-    """
-
-    pieces: list[str]
-    held: np.ndarray
-    cut: int
-    first_read: np.ndarray
-    first_document: np.ndarray
-    documents: np.ndarray
-    first_token: np.ndarray
+    pieces: list[str]  # their names
+    held: np.ndarray  # bool [R], for each document that was read, whether it is held out
+    cut: int  # for a corpus of a single document its first held-out sentence, else -1
+    first_read: np.ndarray  # int64 [K + 1], the first document of each piece among all documents
+    first_document: np.ndarray  # int64 [K + 1], the same among the training documents
+    documents: np.ndarray  # int64 [D + 1], starts of these documents among their sentences
+    first_token: np.ndarray  # int64 [K + 1], the starts of the pieces among the training tokens
 
     def write(self, folder: Folder, **facts: Any) -> None:
         """Write the table, with `facts` in its note."""
