@@ -168,15 +168,11 @@ class LanguageModelCorpus(StoredSentences):
     The lexicon begins with the vocabulary, the words that a model predicts. All other words of the
     text follow: a model reads their characters, but as targets they are `<UNK>`.
 
-    Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`, document d holds the sentences
-    `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
-
     Attributes:
         lexicon: distinct words; the first `vocab_size` are the vocabulary.
         vocab_size: number of words that can be targets.
         ids: int32 [W], indices into `lexicon`.
-        sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
-        document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
+        sentence_starts, document_starts: as of `TokenizedCorpus`, of `ids`.
         begin_id, end_id, unknown_id: indices of `<S>`, `</S>` and `<UNK>`.
     """
 
@@ -185,14 +181,11 @@ class LanguageModelCorpus(StoredSentences):
     ids: np.ndarray
     sentence_starts: np.ndarray
     document_starts: np.ndarray
-    begin_id: int = dataclasses.field(init=False)
-    end_id: int = dataclasses.field(init=False)
-    unknown_id: int = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "begin_id", self.lexicon.index(BEGIN_OF_SENTENCE))
-        object.__setattr__(self, "end_id", self.lexicon.index(END_OF_SENTENCE))
-        object.__setattr__(self, "unknown_id", self.lexicon.index(UNKNOWN))
+        special = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
+        for name, word in zip(("begin_id", "end_id", "unknown_id"), special, strict=True):
+            object.__setattr__(self, name, self.lexicon.index(word))
 
     @property
     def num_words(self) -> int:
@@ -274,8 +267,7 @@ class WordCorpus:
     """Sentences as indices of words, 4 bytes a word.
 
     Words that are not in the vocabulary are removed: as in word2vec.c, the words before and after
-    them become neighbours. Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`;
-    none is empty.
+    them become neighbours. No sentence is empty.
 
     Attributes:
         words: the vocabulary, V distinct words.

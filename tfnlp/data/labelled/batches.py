@@ -295,9 +295,8 @@ class PackedTaskBatches(_ExampleBatches):
 
     Which examples share a row is drawn with the seed, once: of 1,024 examples the longest first,
     each into the first row with enough room, see `first_fit`. The order of the rows is drawn with
-    (seed, epoch): batches are a pure function of (data, seed, step). The last batch of an epoch is
-    filled up with empty rows. A batch is a dict with B = batch_size and S, the most examples of any
-    row; integers are int32, other numbers float32:
+    (seed, epoch). The last batch of an epoch is filled up with empty rows. A batch is a dict with B
+    = batch_size and S, the most examples of any row; integers are int32, other numbers float32:
 
         each of tokens   [B, T] or [B, C, T]  0 at padding, which is on the right
         each of fixed    [B, S, ...]  of the examples of a row, then zeros
@@ -307,12 +306,8 @@ class PackedTaskBatches(_ExampleBatches):
                          [B, T]       `tokens["weights"]`, if it is given
 
     Args:
-        tokens: columns by name; each has for each example an array `[n]` or `[C, n]`, the first
-            column `[n]`; n, from 1 to T, is the same in all columns of an example.
-        fixed: columns by name, `[N, ...]`, such as labels.
-        batch_size: B, over all devices.
+        tokens, fixed, batch_size, seed: see `TaskBatches`; the first column of tokens is `[n]`.
         length: T.
-        seed: int in [0, 2^31).
         examples_per_batch: B is then the multiple of `batch_size` whose rows hold about so many
             examples, or `batch_size` where that holds more.
 

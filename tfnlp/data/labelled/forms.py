@@ -64,11 +64,9 @@ class RowForm(abc.ABC):
     ) -> TaskData:
         """Return the examples of files, data sets or Python objects.
 
-        `source` is a path, a glob, a `tfds:` name or a list of them, or holds rows: a list (or any
-        iterable) of tuples or dicts, a dict of columns, a table of pandas, polars or Arrow, a
-        Hugging Face data set, whose `ClassLabel`s become names, or a `tf.data.Dataset` of tuples or
-        dicts, batched or not; or examples, as this returns them. A row is what `expected` says, or
-        a dict with the keys that a line of `.jsonl` has.
+        `source` is a path, a glob, a `tfds:` name or a list of them, or holds rows, see
+        `tfnlp.data.rows_of`; or examples, as this returns them. A row is what `expected` says, or a
+        dict with the keys that a line of `.jsonl` has.
 
         With `labelled=False` the last field may be left out, and a row may also be a string: a
         text, or words with spaces between. Two strings are then two texts. A list of strings is a

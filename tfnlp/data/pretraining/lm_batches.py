@@ -151,9 +151,10 @@ class Ngrams(EpochRows):
         targets         int32   [B]
         weights         float32 [B]         1; 0 for padding at the end of an evaluation
 
+    The order of an epoch takes 8 bytes a target; that of a large text is on disk.
+
     Args:
-        corpus: the text. The order of an epoch takes 8 bytes a target; that of a large text is on
-            disk.
+        corpus: the text.
         context: n - 1.
         batch_size: B, over all devices.
         seed: int in [0, 2^63).
@@ -181,7 +182,6 @@ class Ngrams(EpochRows):
         return self._spread(self.num_tokens, gather, count)
 
     def _draw(self, epoch: int) -> np.ndarray:
-        """Draw the order of an epoch, int64 [N]."""
         order = scratch(self.num_tokens, np.int64)
         for first in range(0, len(order), CHUNK):
             order[first : first + CHUNK] = np.arange(first, min(first + CHUNK, len(order)))

@@ -57,17 +57,8 @@ def fill_windows(
 class MaskedWindows(MaskedRows):
     """Batches of packed windows `[CLS] sentences [SEP]`, a pure function of (corpus, seed, step).
 
-    Step n belongs to epoch `n // steps_per_epoch`. A batch is a dict with B = batch_size,
-    T = seq_length, P = max_predictions:
-
-        input_word_ids       int32   [B, T]  15 % masked as in BERT, padded
-        input_mask           int32   [B, T]  1 for tokens, 0 for padding
-        input_type_ids       int32   [B, T]  0
-        masked_lm_positions  int32   [B, P]  0 where unused
-        masked_lm_ids        int32   [B, P]  the original tokens there
-        masked_lm_weights    float32 [B, P]  1 for used positions, else 0
-
-    Arguments and errors are those of `SentencePairs`, but for `short_seq_prob` and `second`.
+    A batch is that of `SentencePairs` without labels; its `input_type_ids` are 0. Arguments and
+    errors are the same, too, but for `short_seq_prob` and `second`.
     """
 
     @functools.cached_property
@@ -108,13 +99,10 @@ class MaskedDocuments(MaskedRows):
     A model that is built with `packed=True` keeps the attention of the documents apart and counts
     their positions anew. A document that is longer than a row is cut between sentences, a sentence
     that is longer within it. Which documents share a row follows from the text, see `first_fit`;
-    the order of the rows is drawn with (seed, epoch) and the masks with (seed, step): batches are
-    a pure function of (corpus, seed, step). Step n belongs to epoch `n // steps_per_epoch`. A batch
-    is that of `MaskedWindows` and
+    the order of the rows is drawn with (seed, epoch) and the masks with (seed, step). Arguments are
+    those of `MaskedWindows`, and a batch has one array more:
 
         sequence_ids  int32  [B, T]  the document's number in its row from 1 on, 0 for padding
-
-    Arguments and errors are those of `SentencePairs`, but for `short_seq_prob` and `second`.
     """
 
     packed = True

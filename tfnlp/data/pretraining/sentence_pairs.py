@@ -19,8 +19,8 @@ from tfnlp.data.pretraining.pair_sampling import LABELS, drawn_blocks, partner_e
 class SentencePairs(MaskedRows):
     """Batches of packed pairs `[CLS] A [SEP] B [SEP]`, a pure function of (corpus, seed, step).
 
-    Step n belongs to epoch `n // steps_per_epoch`. No batch depends on the batches before it. A
-    batch is a dict with B = batch_size, T = seq_length, P = max_predictions:
+    Step n belongs to epoch `n // steps_per_epoch`. A batch is a dict with B = batch_size, T =
+    seq_length, P = max_predictions:
 
         input_word_ids       int32   [B, T]  15 % masked as in the paper, padded
         input_mask           int32   [B, T]  1 for tokens, 0 for padding
@@ -118,9 +118,8 @@ class PackedPairs(SentencePairs):
 
     The pairs of an epoch are those of `SentencePairs`, whose arguments it has. A model that is
     built with `packed=True` keeps the attention of the pairs apart and counts their positions anew.
-    Pairs that are near each other in the order of the epoch share a row, see `first_fit`. Every
-    epoch has as many rows as the first one. Batches are a pure function of (corpus, seed, step). A
-    batch has the masked tokens of `SentencePairs` and, with S = T // 5 pairs a row at most:
+    Pairs that are near each other in the order of the epoch share a row, see `first_fit`. A batch
+    has the masked tokens of `SentencePairs` and, with S = T // 5 pairs a row at most:
 
         sequence_ids           int32   [B, T]  the pair's number in its row from 1 on, 0 for padding
         first_positions        int32   [B, S]  where pairs begin, then zeros

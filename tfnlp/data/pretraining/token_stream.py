@@ -178,14 +178,10 @@ class PackedDocuments(StreamRows):
     A model that is built with `packed=True` keeps their attention apart and counts their positions
     anew: a row has the loss of its documents alone. Those that are longer than T are cut. Which
     documents share a row follows from the text, see `first_fit`; the order of the rows is drawn
-    with (seed, epoch): batches are a pure function of (stream, seed, step). A batch is a dict with
-    B = batch_size:
+    with (seed, epoch). A batch is that of `TokenWindows`, whose targets are the next token of the
+    document or its end, and has
 
-        input_word_ids  int32   [B, T]
-        input_mask      int32   [B, T]  1 for tokens, 0 for padding
         sequence_ids    int32   [B, T]  the document's number in its row from 1 on, 0 for padding
-        targets         int32   [B, T]  the next token of the document, or its end
-        weights         float32 [B, T]  1 for targets that count, else 0
 
     Arguments are those of `StreamRows`, and `end_id`, the token at which each document begins.
 
