@@ -7,17 +7,13 @@ import json
 import pandas
 import pytest
 
+from tests.data.task_files import write
 from tfnlp.tasks import TASKS, Answer, Choose, Embed, Labels, Tag
 
 ROWS = [{"sentence": "a film", "label": "good"}, {"sentence": "no\nfilm", "label": "bad"}]
 TEXTS = [(("a film",), "good"), (("no\nfilm",), "bad")]
 QUESTION = {"question": "who?", "context": "a dog ran"}
 ANSWERS = {"text": ["dog"], "answer_start": [2]}
-
-
-def write(path, content):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 def texts_of(path, task="classify"):
@@ -37,7 +33,7 @@ def texts_of(path, task="classify"):
     ],
 )
 def test_tables_of_other_programs(name, content, tmp_path):
-    assert texts_of(write(tmp_path / name, content)) == TEXTS
+    assert texts_of(write(tmp_path, content, name)) == TEXTS
 
 
 SAID = [
@@ -74,7 +70,7 @@ def test_tables_with_tabs_that_pandas_wrote(tmp_path, texts, quoting):
 )
 def test_quotation_marks_that_are_plain_characters(tmp_path, texts):
     lines = [f"{text}\tx\n" for text in texts]
-    path = write(tmp_path / "a.tsv", "text\tlabel\n" + "".join(lines))
+    path = write(tmp_path, "text\tlabel\n" + "".join(lines), "a.tsv")
     assert texts_of(path) == [((text,), "x") for text in texts]
 
 
@@ -95,11 +91,11 @@ def test_questions_one_by_one(tmp_path):
         ("a.json", json.dumps(rows)),
         ("b.json", json.dumps({"data": rows})),
     ):
-        first, second = Answer.read(write(tmp_path / name, content)).examples
+        first, second = Answer.read(write(tmp_path, content, name)).examples
         assert (first.id, first.context, first.answers) == ("0", "a dog ran", (("dog", 2),))
         assert (second.id, second.answers) == ("x", ())
     bad = {**QUESTION, "answers": {"text": ["dog"], "answer_start": []}}
-    path = write(tmp_path / "c.jsonl", json.dumps(rows[0]) + "\n" + json.dumps(bad))
+    path = write(tmp_path, json.dumps(rows[0]) + "\n" + json.dumps(bad), "c.jsonl")
     with pytest.raises(ValueError, match="c.jsonl, question '1': the lists of answers have"):
         Answer.read(path)
     assert len(Answer.read(path, skip=True).skipped) == 1
@@ -148,9 +144,9 @@ def test_parquet(tmp_path):
 )  # fmt: skip
 def test_what_a_file_is_instead(task, name, content, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        TASKS[task].read(write(tmp_path / name, content))
+        TASKS[task].read(write(tmp_path, content, name))
 
 
 def test_lines_with_some_tabs_are_texts(tmp_path):
-    path = write(tmp_path / "a.txt", "good a\tfilm\nbad no film\n")
+    path = write(tmp_path, "good a\tfilm\nbad no film\n", "a.txt")
     assert texts_of(path) == [(("a\tfilm",), "good"), (("no film",), "bad")]

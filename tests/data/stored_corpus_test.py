@@ -145,10 +145,10 @@ def test_stored_documents_are_those_of_the_files(text, on_disk):
 def test_a_single_document_is_cut(tmp_path, on_disk):
     path = tmp_path / "one.txt"
     path.write_text("".join(f"Sentence {i}.\n" for i in range(50)), encoding="utf-8")
-    train, held = StoredDocuments(StoredText(path, "lines")).split(0.2, 0)
+    parts = StoredDocuments(StoredText(path, "lines")).split(0.2, 0)
     expected = split_documents(list(read_documents(path, "lines")), 0.2, 0)
-    assert [s for piece in train for s in piece] == expected[0][0]
-    assert [s for piece in held for s in piece] == expected[1][0]
+    for part, (document,) in zip(parts, expected, strict=True):
+        assert [s for piece in part for s in piece] == document
 
 
 def test_a_text_that_changes_while_it_is_read(text, on_disk):

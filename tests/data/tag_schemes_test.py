@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.data.reading_test import conll
-from tests.data.task_files import write
+from tests.data.task_files import CONLLU, write
 from tests.support import golden
 from tfnlp.data import TaggedSentence
 from tfnlp.data.labelled.tag_schemes import as_bio, scheme_of
@@ -134,13 +134,6 @@ def test_comments_in_columns(tmp_path):
             ]
 
 
-CONLLU = """# text = EU rejects it
-1-2\tEUre\t_\t_\t_\t_\t_\t_\t_\t_
-1\tEU\teu\tPROPN\tNNP\t_\t2\tnsubj\t_\t_
-2\trejects\treject\tVERB\tVBZ\t_\t0\troot\t_\t_
-
-1\tYes\tyes\tINTJ\tUH\t_\t0\troot\t_\t_
-"""
 TOKENS = (
     [("EU", "B-ORG"), ("rejects", "O"), ("German", "B-MISC")],
     [("Peter", "B-PER"), ("B", "I-PER")],
@@ -165,13 +158,13 @@ def test_conllu_of_another_name(name, tmp_path):
     path = write(tmp_path, CONLLU, name)
     data = Tag.read(path)
     assert data.examples == [
-        TaggedSentence(("EU", "rejects"), ("PROPN", "VERB")),
-        TaggedSentence(("Yes",), ("INTJ",)),
+        TaggedSentence(("do", "n't"), ("AUX", "PART")),
+        TaggedSentence(("_",), ("PUNCT",)),
     ]
     assert "CoNLL-U" in Tag.form.understood(data)
-    assert Tag.read(path, label="xpos").examples[1].tags == ("UH",)
-    chosen = Tag.read(path, text=2, label=3, skip=True).examples  # as the user says
-    assert chosen[-1] == TaggedSentence(("yes",), ("INTJ",))
+    assert Tag.read(path, label="xpos").examples[1].tags == ("NFP",)
+    chosen = Tag.read(path, text=3, label=4, skip=True).examples  # as the user says
+    assert chosen[-1] == TaggedSentence(("PUNCT",), ("NFP",))
 
 
 @pytest.mark.parametrize("start, running", [(0, False), (1, False), (1, True), (0, True)])
