@@ -102,15 +102,13 @@ def rows_of(value: object, argument: str, class_names: bool = True) -> Iterator[
     """Yield `("row 0", row)` for each row that an argument holds, as plain Python.
 
     Of a table (a mapping is one, its values are columns) rows are dicts by the names of columns.
-    Of anything else they are its elements: strings, lists (of tuples and arrays) or dicts, whose
-    values are str, int, float, bool, None (also of NaN and NA), lists and dicts. Other objects,
-    such as examples, stay as they are. A row that is not UTF-8 text is a `BadRow`.
+    Of anything else they are its elements, see `plain`. Other objects, such as examples, stay as
+    they are. A row that is not UTF-8 text is a `BadRow`.
 
     Args:
         value: see the module; not a path.
         argument: its name, for messages.
-        class_names: of Hugging Face's `ClassLabel`s give the names; else their numbers. -1, a label
-            that is not known, is None either way.
+        class_names: give the names of Hugging Face's `ClassLabel`s; else their numbers.
 
     Raises:
         ValueError: for something else, columns of several lengths, or no rows.

@@ -199,11 +199,9 @@ def _unmixed(keys: np.ndarray) -> np.ndarray:
 class CooccurrenceBatches(StackedBatches):
     """Batches of cells `X_ij`, a pure function of (cells, seed, step).
 
-    Cells are stored in an order without a pattern. Each epoch has all C cells once: chunks of
-    65,536 stored cells in an order drawn with (seed, epoch), and the cells of a chunk in an order
-    drawn with (seed, epoch, chunk), so that a matrix larger than memory is read from the disk in
-    pieces. Batches are rows of these epochs one after the other. A batch is a dict with
-    B = batch_size:
+    Each epoch has all C cells once: chunks of 65,536 stored cells in an order drawn with (seed,
+    epoch), and the cells of a chunk in an order drawn with (seed, epoch, chunk), so that a matrix
+    larger than memory is read from the disk in pieces. A batch is a dict with B = batch_size:
 
         input_word_ids  int32   [B]  i
         context_ids     int32   [B]  j
@@ -231,11 +229,7 @@ class CooccurrenceBatches(StackedBatches):
         return self.num_cells / self.batch_size
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
-        """Return every cell once, in the stored order; the last batch is padded.
-
-        Args:
-            count: largest number of batches, the first ones; None: all.
-        """
+        """Return every cell once, in the stored order, or `count` batches; the last is padded."""
         return self._evaluated(-(-self.num_cells // self.batch_size), count)
 
     def _batches(self, first: int, count: int) -> dict[str, np.ndarray]:

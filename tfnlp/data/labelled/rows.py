@@ -56,14 +56,10 @@ def gather(
     skip: bool = False,
     note: str = "",
 ) -> TaskData:
-    """Return the examples of a file or data set.
+    """Return the examples that `make` makes of the rows of a file or data set.
 
-    Args:
-        source: its name, for messages.
-        rows: pairs (where in `source`, row); a row may be a `BadRow`.
-        make: returns the example of a row, or raises `BadRow`.
-        skip: leave out bad rows and list them in `skipped`.
-        note: how they are read, in words.
+    Rows are pairs (where in `source`, row); a row may be a `BadRow`, and `make` may raise one. With
+    `skip` these are left out and listed. The note says in words how rows are read.
     """
     data = TaskData([], notes=[note] if note else [])
     for where, row in rows:

@@ -73,17 +73,13 @@ class Reading:
 class Table(NamedTuple):
     """Rows with columns.
 
-    Attributes:
-        source: its file, data set or argument, for messages.
-        header: names of the columns; None if these have numbers alone.
-        rows: with a header dicts, else lists.
-        quotes: what quotation marks are, in words, if there are any.
+    Rows are dicts or, without a header, lists.
     """
 
-    source: str
+    source: str  # its file, data set or argument, for messages
     header: list[Column] | None
     rows: Iterable[Row]
-    quotes: str = ""
+    quotes: str = ""  # what quotation marks are, in words, if there are any
 
     def read_as(self, texts: Sequence[Column], labels: Sequence[Column]) -> str:
         """Return which columns are texts and labels, in words; "" if that is plain."""
@@ -115,12 +111,7 @@ def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
     In `.jsonl` (or `.json`) every line is a JSON object. `.parquet` has columns. In `.csv`,
     quotation marks enclose fields. In all others tabs separate fields, and quotation marks are
     plain characters, as in GLUE, or enclose fields, as pandas writes them: see `is_quoted`. Blank
-    lines are skipped.
-
-    Args:
-        path: of the file.
-        columns: those that were chosen. If they are numbers (or their digits), a `.tsv` or `.csv`
-            has no header.
+    lines are skipped. If numbers of `columns` were chosen, a `.tsv` or `.csv` has no header.
     """
     kind = file_kind(path)
     if kind == PARQUET:

@@ -93,10 +93,7 @@ class LanguageModelWindows(Batches):
         """Return the windows of the stream from its start, with every target once, then padding.
 
         Rows have ceil(N / B) places, all of which are used. Padding is at the end of rows and has
-        the id and the target of `</S>` and weight 0.
-
-        Args:
-            count: return only the first `count` batches.
+        the id and the target of `</S>` and weight 0. `count` are the first batches alone.
         """
         return self._evaluated(-(-self._row // self.window), count)
 
@@ -169,11 +166,8 @@ class Ngrams(EpochRows):
         self._starts = corpus.target_starts()
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
-        """Return every target once, in the order of the text; the last batch is padded.
-
-        Args:
-            count: largest number of batches, taken evenly from the text; None: all.
-        """
+        """Return every target once, in their order, or `count` batches taken evenly; with
+        padding."""
 
         def gather(rows: np.ndarray) -> dict[str, np.ndarray]:
             batch = self._gather(np.minimum(rows, self.num_tokens - 1))

@@ -90,12 +90,9 @@ class WordBlocks(StackedBatches):
         return self.corpus.num_words / (self.steps_per_epoch * self.batch_size)
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
-        """Return the whole text once, in its order; the last rows have centres without windows.
+        """Return the whole text once, in its order, or the first `count` batches.
 
-        Windows, negatives and removed words are drawn once, with the seed.
-
-        Args:
-            count: return only the first `count` batches.
+        The last rows have centres without windows. All that is drawn is drawn once, with the seed.
         """
         total = -(-len(self._plan(_EVALUATION)[0]) // (self.batch_size * self.block))
         return self._evaluated(total, count)
