@@ -166,8 +166,10 @@ class Ngrams(EpochRows):
         self._starts = corpus.target_starts()
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
-        """Return every target once, in their order, or `count` batches taken evenly; with
-        padding."""
+        """Return every target once, in the order of the text; the last batch is padded.
+
+        `count` batches are taken evenly from the text.
+        """
 
         def gather(rows: np.ndarray) -> dict[str, np.ndarray]:
             batch = self._gather(np.minimum(rows, self.num_tokens - 1))
