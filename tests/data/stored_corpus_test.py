@@ -12,7 +12,7 @@ from tfnlp.data.corpus import arrays, cache, stored_documents
 from tfnlp.data.corpus.documents import read_documents
 from tfnlp.data.corpus.sentences import Continued
 from tfnlp.data.corpus.stored_documents import StoredDocuments, StoredText
-from tfnlp.data.pretraining import pair_sampling, word_blocks
+from tfnlp.data.pretraining import sentence_pairs, word_blocks
 from tfnlp.families import FAMILIES
 from tfnlp.text import WordPieceTokenizer
 
@@ -41,7 +41,7 @@ def on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(stored_documents, "SMALL", 0)
     monkeypatch.setattr(stored_documents, "_PIECE", 3)
     monkeypatch.setattr(arrays, "_IN_MEMORY", 100)
-    monkeypatch.setattr(pair_sampling, "_BLOCK", 5)
+    monkeypatch.setattr(sentence_pairs, "_BLOCK", 5)
     monkeypatch.setattr(word_blocks, "_SENTENCES", 7)
 
 
@@ -215,7 +215,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
     monkeypatch.setenv("TFNLP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(arrays, "_IN_MEMORY", 1 << 16)
     monkeypatch.setattr(arrays, "CHUNK", 1 << 14)
-    monkeypatch.setattr(pair_sampling, "_BLOCK", 1000)
+    monkeypatch.setattr(sentence_pairs, "_BLOCK", 1000)
     tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
     sentences = [" ".join(np.random.default_rng(i).choice(WORDS, 50)) for i in range(100)]
 

@@ -1,11 +1,26 @@
-"""Batches of masked pairs of segments, as BERT, ALBERT and ELECTRA are pretrained on.
+"""Masked pairs of segments, as BERT, ALBERT and ELECTRA are pretrained on.
 
-`tfnlp.data.pretraining.pair_sampling` draws the pairs. A pair is stored as two ranges of the flat
-token array, so the plan of an epoch is a small table.
+Devlin et al. 2018, section 3.1 and appendix A.2; the sampling follows the reference
+`create_pretraining_data.py` (`create_instances_from_document`). Two things differ. There, pairs and
+masks are written to disk, ten times; here pairs are drawn anew in every epoch and masks in every
+step. There, a single sentence always gets a random partner, so that more than half of the pairs are
+random; here the label is a fair coin, and a single sentence is joined with its neighbour.
+
+The second segment of a pair is drawn in one of three ways. "random": a fair coin decides whether it
+follows the first one or comes from elsewhere (BERT). "swapped": it follows, and a fair coin decides
+whether the two are exchanged (Lan et al. 2020, section 3.1: sentence order). "following": it
+follows (ELECTRA). In the last two a document of one sentence makes no pair.
+
+The pair that begins at sentence s in epoch e depends on eight random 64-bit numbers: those from 8 s
+on of Philox with the key (seed, e). So the pairs of any part of a corpus can be drawn from that
+part alone and are the same as in the whole corpus; of the rest, only the number of sentences of
+each document is needed. A pair is stored as two ranges of the flat token array, so the plan of an
+epoch is a small table.
 """
 
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +28,16 @@ from tfnlp.data.corpus.arrays import GrowingArray, chunks
 from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.masked_rows import Epoch, MaskedRows
 from tfnlp.data.pretraining.packed_rows import PackedRows
-from tfnlp.data.pretraining.pair_sampling import LABELS, drawn_blocks, partner_end, truncate
+
+# How the second segment is drawn: the batch's name of the labels, 1 for a random or swapped pair.
+LABELS = {
+    "random": "next_sentence_labels",
+    "swapped": "sentence_order_labels",
+    "following": None,
+}
+
+_WORDS = 8  # random numbers per sentence, two blocks of Philox
+_BLOCK = 1 << 15  # sentences that are processed at once
 
 
 class SentencePairs(MaskedRows):
@@ -160,3 +184,202 @@ def check_corpus(
             "of it; separate documents by blank lines for BERT's objective",
             stacklevel=3,
         )
+
+
+class Pairs(NamedTuple):
+    """Pairs before truncation, one per row, [N]; sentences are numbered over the corpus."""
+
+    place: np.ndarray  # the sentence from which the pair was drawn
+    key: np.ndarray  # uint64, its order in the epoch: pairs are sorted by (key, place)
+    coins: np.ndarray  # uint64, the random bits for `truncate`
+    a: np.ndarray  # A is the sentences a to a_end - 1
+    a_end: np.ndarray
+    b: np.ndarray  # B is the sentences b to b_end - 1;
+    b_end: np.ndarray  # of a random B it is the end of its document, see `partner_end`
+    is_random: np.ndarray  # bool, whether B is random
+    label: np.ndarray  # bool, whether B is random, or before A
+    target: np.ndarray  # the target length in tokens
+    space: np.ndarray  # how many of them A leaves for B, at least 1
+
+
+def drawn_blocks(
+    starts: np.ndarray,
+    documents: np.ndarray,
+    first: int,
+    *,
+    seq_length: int,
+    short_seq_prob: float,
+    seed: int,
+    epoch: int,
+    second: str = "random",
+) -> Iterator[Pairs]:
+    """Draw the pairs of some consecutive documents of a corpus, in their order and in blocks.
+
+    The pair that would begin at each sentence is computed for all sentences of a block; a loop then
+    follows the pairs from one to the next.
+
+    Args:
+        starts: int64 [n + 1], the starts of the sentences of these documents among their tokens.
+        documents: int64 [D + 1], the starts of the corpus's documents among its sentences.
+        first: the number of the first of these documents.
+        seq_length, short_seq_prob, seed, second: see `SentencePairs`.
+        epoch: 0 or more.
+    """
+    begin = at = int(documents[first])  # the number of the first sentence
+    end = begin + len(starts) - 1
+    longest = seq_length - 3  # [CLS], [SEP], [SEP]
+    draws = second == "random"
+    for start in range(begin, end, _BLOCK):
+        last = min(start + _BLOCK, end)
+        random = np.random.Philox(key=[seed, epoch], counter=_WORDS // 4 * start)
+        words = random.random_raw(_WORDS * (last - start)).reshape(-1, _WORDS)  # [n, 8]
+        short, shorter, split, label = (_uniform(words[:, i]) for i in range(4))
+        drawn = 2 + (shorter * (longest - 1)).astype(int)
+        target = np.where(short < short_seq_prob, drawn, longest)
+
+        sentence, wanted = np.arange(start, last), (label < 0.5) & draws
+        document = np.searchsorted(documents, sentence, "right") - 1
+        i, j, is_random = _chunks(starts, begin, documents, document, sentence, target, wanted)
+        a_end = i + 1 + (split * (j - i - 1)).astype(int)  # A is the sentences i to a_end - 1
+        single = j - i == 1
+        is_random |= single & draws
+        if len(documents) == 2:
+            is_random &= documents[-1] - (a_end - i) - 1 >= 1
+        # With a random B, the next pair begins at the rest of the chunk.
+        v, at = _visited(np.where(is_random, a_end, j), start, last, at)
+        if not draws:
+            v = v[~single[v]]
+        i, j, a_end, is_random, target = i[v], j[v], a_end[v], is_random[v], target[v]
+        where, offset = (_uniform(words[v, n]) for n in (4, 5))
+        elsewhere = _random_partners(documents, document[v], i, a_end, where, offset)
+        b, b_end = (np.where(is_random, x, y) for x, y in zip(elsewhere, (a_end, j), strict=True))
+        swapped = (label[v] < 0.5) & (second == "swapped")
+        segments = np.where(swapped, [b, b_end, i, a_end], [i, a_end, b, b_end])  # [4, N]
+        yield Pairs(
+            place=start + v,
+            key=words[v, 6],
+            coins=words[v, 7],
+            a=segments[0],
+            a_end=segments[1],
+            b=segments[2],
+            b_end=segments[3],
+            is_random=is_random,
+            label=is_random | swapped,
+            target=target,
+            space=np.maximum(1, target - (starts[a_end - begin] - starts[i - begin])),
+        )
+
+
+def _uniform(words: np.ndarray) -> np.ndarray:
+    """Return random words as numbers in [0, 1)."""
+    return (words >> 11) * 2.0**-53
+
+
+def _chunks(
+    starts: np.ndarray,
+    begin: int,
+    documents: np.ndarray,
+    document: np.ndarray,
+    sentence: np.ndarray,
+    target: np.ndarray,
+    wanted: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the first sentence of each pair, the one after its last, and whether B is random.
+
+    They fill `target`, or end with the document. One sentence alone is joined with its neighbour,
+    unless B is random.
+    """
+    here, end = documents[document], documents[document + 1]
+    at = sentence - begin
+    j = np.clip(begin + np.searchsorted(starts, starts[at] + target), sentence + 1, end)
+    possible = len(documents) > 2 or documents[-1] > 2  # there is a place for a random B
+    is_random = wanted & possible
+    lone = (j - sentence == 1) & ~is_random
+    return sentence - (lone & (j == end) & (sentence > here)), j + (lone & (j < end)), is_random
+
+
+def _visited(follow: np.ndarray, first: int, last: int, at: int) -> tuple[np.ndarray, int]:
+    """Return where in a block pairs begin, and the sentence that the next one begins at."""
+    visited, follow = [], follow.tolist()  # a loop over Python's numbers is the faster one
+    while at < last:
+        visited.append(at - first)
+        at = follow[at - first]
+    return np.array(visited, np.int64), at
+
+
+def _random_partners(
+    documents: np.ndarray,
+    number: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    where: np.ndarray,
+    offset: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return sentences of other documents than `number`, and the ends of these documents.
+
+    In a corpus of one document, a sentence is in the half of it that is farthest from the sentences
+    start to end - 1, and neither among them nor right after them if the document is long enough.
+    """
+    if len(documents) > 2:
+        other = (where * (len(documents) - 2)).astype(int)
+        other += other >= number
+        first, last = documents[other], documents[other + 1]
+        return first + (offset * (last - first)).astype(int), last
+    total = documents[1]
+    outside = total - (end - start) - 1
+    # Counted from the sentence after the next one, and on from the start of the document.
+    ahead = outside // 4 + (offset * -(-outside // 2)).astype(int)
+    sentence = (end + 1 + ahead) % total
+    return sentence, np.where(sentence < start, start, total)
+
+
+def partner_end(
+    starts: np.ndarray, b: np.ndarray, limit: np.ndarray, space: np.ndarray
+) -> np.ndarray:
+    """Return the end of each random B, int64 [N]: the sentence that fills its space, or `limit`."""
+    return np.clip(np.searchsorted(starts, starts[b] + space), b + 1, limit)
+
+
+def truncate(
+    lengths: np.ndarray, coins: np.ndarray, seq_length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Truncate the longer of A and B, token by token at a random end, until the pair fits.
+
+    Each token is removed from the front or the back by a fair coin, so the number removed in front
+    is binomial. The number of removed tokens needs no loop: the longer one keeps what the other
+    leaves, but not less than half.
+
+    Args:
+        lengths: int64 [N, 2] of A and B.
+        coins: uint64 [N], the seed of each pair's coins.
+        seq_length: T, of which 3 are special tokens.
+
+    Returns:
+        int64 [N, 2] tokens to remove in front, int64 [N, 2] tokens to keep after them.
+    """
+    longest = seq_length - 3
+    keep_a = np.minimum(lengths[:, 0], np.maximum(-(-longest // 2), longest - lengths[:, 1]))
+    keep = np.stack([keep_a, np.minimum(lengths[:, 1], longest - keep_a)], axis=1)  # [N, 2]
+    front = np.stack([_heads(coins, n, (lengths - keep)[:, n]) for n in range(2)], axis=1)
+    return front, keep
+
+
+def _heads(coins: np.ndarray, stream: int, count: np.ndarray) -> np.ndarray:
+    """Return the number of heads in `count` tosses [N], bits of SplitMix64 seeded with `coins`.
+
+    Two streams, 0 and 1, take its numbers in turn (Steele et al. 2014, "Fast splittable
+    pseudorandom number generators", with the constants of its reference code).
+    """
+    heads = np.zeros(len(count), np.int64)
+    rows, number = np.flatnonzero(count > 0), stream + 1
+    while len(rows):
+        left = count[rows] - 64 * ((number - 1) // 2)
+        bits = coins[rows] + np.uint64(number * 0x9E3779B97F4A7C15 % 2**64)
+        bits = (bits ^ (bits >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> 27)) * np.uint64(0x94D049BB133111EB)
+        bits ^= bits >> 31
+        bits >>= np.maximum(64 - left, 0).astype(np.uint64)
+        bits = np.unpackbits(bits.view(np.uint8).reshape(-1, 8), axis=1)  # [n, 64]
+        heads[rows] += bits.sum(axis=1, dtype=np.int64)
+        rows, number = rows[left > 64], number + 2
+    return heads

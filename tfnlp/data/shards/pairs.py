@@ -2,7 +2,7 @@
 
 A is in the worker's piece, and so is a B that follows it. A random B is requested from the worker
 that has its piece. Both halves of a pair go to their shard, where they are joined, truncated and
-sorted. `SentencePairs`, which has the whole corpus, uses the same functions (`pair_sampling`).
+sorted. `SentencePairs`, which has the whole corpus, uses the same functions (`sentence_pairs`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,8 +13,13 @@ import numpy as np
 
 from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.corpus.corpora import TokenizedCorpus
-from tfnlp.data.pretraining.pair_sampling import Pairs, drawn_blocks, partner_end, truncate
-from tfnlp.data.pretraining.sentence_pairs import check_corpus
+from tfnlp.data.pretraining.sentence_pairs import (
+    Pairs,
+    check_corpus,
+    drawn_blocks,
+    partner_end,
+    truncate,
+)
 from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.recipes import Recipe, example, grouped, grouped_tokens, merged
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.masked_rows import MaskedEpochs, RowPacker
-from tfnlp.data.pretraining.pair_sampling import LABELS
+from tfnlp.data.pretraining.sentence_pairs import LABELS
 from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest
 from tfnlp.data.shards.pairs import label_feature
 
