@@ -17,7 +17,7 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import ParallelText, read_parallel, translation_batches
 from tfnlp.data.corpus.parallel_text import parallel_rows
-from tfnlp.data.corpus.tokenized_corpus import tokenize_sentences
+from tfnlp.data.corpus.corpora import tokenize_sentences
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import Preparation, tokens_of
 from tfnlp.families.sentences import Embedding, of_tokens
