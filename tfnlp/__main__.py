@@ -1,5 +1,5 @@
 """`python -m tfnlp` is the `tfnlp` command."""
 
-import runpy
+from tfnlp.cli import run
 
-runpy.run_module("tfnlp.cli", run_name="__main__", alter_sys=True)
+run()
