@@ -3,13 +3,17 @@
 import dataclasses
 import json
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 from tests.cli.command import error, tfnlp
+from tests.hub.inspection_modules import list_module, odd
 from tests.support import run_python, start_python
+from tfnlp import hub
 from tfnlp.cli.command import parse
 from tfnlp.cli.commands import COMMANDS
 from tfnlp.cli.options import flag_of
@@ -126,3 +130,20 @@ run()
 """
     done = run_python(program, check=False)
     assert (done.returncode, done.stderr) == (130, "tfnlp: interrupted\n")
+
+
+@pytest.mark.slow
+def test_a_pair_and_versions_are_inspected(tmp_path, capsys):
+    pair = tmp_path / "pair"
+    tf.saved_model.save(odd(), pair / "preprocessor")
+    tf.saved_model.save(list_module(), pair / "encoder")
+    assert tfnlp("inspect", pair) == 0
+    modules = capsys.readouterr().out.split("\n\n")
+    names = ("encoder", "preprocessor")
+    assert [m.split("\n")[0] for m in modules] == [str(pair / name) for name in names]
+    assert tfnlp("inspect", pair, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == json.loads(json.dumps([hub.inspect(pair / n).to_dict() for n in names]))
+    shutil.copytree(pair / "encoder", tmp_path / "versions" / "3")
+    assert tfnlp("inspect", tmp_path / "versions") == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'versions' / '3'}\n")

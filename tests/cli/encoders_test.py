@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tfnlp as library
-from tests.cli.command import checkpoint, tfnlp, weights
+from tests.cli.command import checkpoint, error, tfnlp, weights
 from tests.support import golden, run_python
+from tfnlp.models.distilbert import teacher_layers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -108,3 +109,35 @@ def test_an_electra_marks_what_was_replaced(made, capsys):
     assert tfnlp("predict", "--model", toy.run, "--threshold", 0, "the dog ran") == 0
     marked = " ".join(f"[{token} {q:.2f}]" for token, q in [(first, p), *rest])
     assert capsys.readouterr().out == f"{marked}\n"
+
+
+def test_a_student_has_half_the_layers_and_the_teachers_vocabulary(made):
+    student, teacher = made("distilbert").run, made("bert").run
+    config, theirs = (json.loads((x / "config.json").read_text()) for x in (student, teacher))
+    assert config["arguments"]["num_layers"] == 1
+    same = ("vocab_size", "hidden_size", "num_heads", "intermediate_size", "max_positions")
+    assert all(config["arguments"][name] == theirs["arguments"][name] for name in same)
+    assert (student / "vocab.txt").read_bytes() == (teacher / "vocab.txt").read_bytes()
+
+
+def test_a_student_starts_from_the_teachers_layers(made, tmp_path):
+    # An update of a size that changes nothing in float32.
+    teacher, changes = made("bert").run, dict(steps=1, learning_rate=1e-30)
+    assert tfnlp(*made("distilbert").command(tmp_path / "run", **changes)) == 0
+    found, theirs = checkpoint(tmp_path / "run"), checkpoint(teacher, "best")
+    name = "model/layer_{}/intermediate/kernel"
+    (other,) = teacher_layers(1, 2)
+    np.testing.assert_array_equal(found[name.format(0)], theirs[name.format(other)])
+    command = made("distilbert").command(tmp_path / "new", **changes, new_weights=True)
+    assert tfnlp(*command) == 0
+    new = checkpoint(tmp_path / "new")[name.format(0)]
+    assert np.abs(new - theirs[name.format(other)]).max() > 1e-3
+
+
+def test_a_student_that_goes_on_has_the_same_teacher(made, tmp_path, capsys):
+    toy, other = made("distilbert"), tmp_path / "other"
+    changes = dict(vocab=toy.run / "vocab.txt", vocab_size=None, steps=1, seed=2)
+    command = made("bert").command(other, **changes)
+    assert tfnlp(*command) == 0
+    assert tfnlp(*toy.command(toy.copied(tmp_path), teacher=other)) == 1
+    assert "teacher_crc32 was" in error(capsys)

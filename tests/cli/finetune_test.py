@@ -16,6 +16,7 @@ from tests.cli.toy_tasks import (
     finetuned,
     inputs_of,
     read_without_tfnlp,
+    roles,
 )
 from tfnlp.checkpoints import load_bert
 
@@ -94,3 +95,15 @@ def test_what_a_folder_is_not(made, tmp_path, capsys):
     (run / "results.json").write_text("{")
     assert tfnlp("predict", "--model", run, "a text") == 1
     assert "results.json" in error(capsys)
+
+
+def test_roles_that_follow_from_nothing_but_the_predicate_are_learnt(tmp_path):
+    run, files = tmp_path / "run", {"train": roles(80, 3), "dev": roles(20, 4)}
+    for name, rows in files.items():
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    command = ["finetune", "roles", "--model", backbone("elmo", tmp_path), "--output", run]
+    command += ["--train", tmp_path / "train.jsonl", "--dev", tmp_path / "dev.jsonl"]
+    options = ["--units", "16", "--epochs", "12", "--dropout", "0", "--features", "words", "--crf"]
+    assert tfnlp(*command, *options, "--batch-size", "8", "--learning-rate", "0.01") == 0
+    assert json.loads((run / "results.json").read_text())["metrics"]["f1"] > 0.9
