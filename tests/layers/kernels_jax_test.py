@@ -109,23 +109,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 _TARGETS = """
 import jax
-import keras
-import numpy as np
 from jax import numpy as jnp
 
 from tfnlp.layers import CharCNN, ProjectedLSTM
-from tfnlp.layers.char_cnn import maxima_by_place, plain_char_maxima
-
-random = np.random.default_rng(0)
-x = jnp.asarray(random.standard_normal((9, 5, 3)), "float32")
-kernels = [jnp.asarray(random.standard_normal((w, 3, 4)), "float32") for w in (1, 2, 5)]
-results = []
-for f in (plain_char_maxima, maxima_by_place):
-    y, back = jax.vjp(jax.jit(f), x, *kernels)
-    results.append([y, *back(jnp.cos(y))])
-for result in results[1:]:
-    for got, want in zip(result, results[0], strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 def program(layer, x, platform):
@@ -173,7 +159,11 @@ def test_memory_of_a_step_is_kept_for_the_next():
     assert kept < given_back / 2  # the system takes some pages back itself
 
 
-_ATTENTION = """
+_LAYERS = """
+import functools
+import types
+from unittest import mock
+
 import jax
 import numpy as np
 from jax import numpy as jnp
@@ -190,7 +180,9 @@ CALLS = {
     "cross": ({}, dict(context=y, mask=keys)),
     "packed": ({}, dict(sequence_ids=ids)),
 }
-for name, (settings, inputs) in CALLS.items():
+
+
+def made(settings, inputs):
     layer = attention.MultiHeadAttention(2, dropout=0.3, **settings)
     layer.build(x.shape, *([y.shape] if "context" in inputs else []))
     weights = [v.value for v in layer.trainable_variables]
@@ -203,6 +195,12 @@ for name, (settings, inputs) in CALLS.items():
 
         return jax.value_and_grad(loss, (0, 1), has_aux=True)(weights, x)
 
+    return step, weights
+"""
+
+_IN_BLOCKS = """
+for name, call in CALLS.items():
+    step, weights = made(*call)
     found, loops = [], {}
     # As a whole; in blocks on a TPU alone; in blocks.
     for on_tpu, elsewhere in ((2**24, 2**26), (2 * T, 2**26), (2 * T, 2 * T)):
@@ -225,40 +223,15 @@ for name, (settings, inputs) in CALLS.items():
 
 @pytest.mark.long
 def test_attention_in_blocks_on_a_tpu_and_whole_elsewhere():
-    run_python(_ATTENTION, env=JAX)
+    run_python(_LAYERS + _IN_BLOCKS, env=JAX)
 
 
 _ON_A_GPU = """
-import functools
-import types
-from unittest import mock
-
-import jax
-import numpy as np
-from jax import numpy as jnp
-
-from tfnlp.layers import attention
-
-random = np.random.default_rng(0)
-B, T, S = 3, 13, 9
-x, y = (jnp.asarray(random.standard_normal(s), "float32") for s in ((B, T, 16), (B, S, 8)))
-keys = jnp.arange(S) < jnp.asarray([[9], [5], [1]])
 kernel = functools.partial(attention.gpu.fused_attention, interpret=True)
 interpreted = types.SimpleNamespace(fused_attention=kernel, fits=lambda size, dtype: True)
 here = dict(gpu=interpreted, by_target=lambda on_tpu, elsewhere, x, on_gpu: on_gpu(x))
-for settings, inputs in ((dict(causal=True), {}), ({}, dict(context=y, mask=keys))):
-    layer = attention.MultiHeadAttention(2, dropout=0.3, **settings)
-    layer.build(x.shape, *([y.shape] if inputs else []))
-    weights = [v.value for v in layer.trainable_variables]
-    state = [v.value for v in layer.non_trainable_variables]
-
-    def step(weights, x):
-        def loss(weights, x):
-            out, _ = layer.stateless_call(weights, state, x, training=True, **inputs)
-            return jnp.sum(jnp.sin(out)), out
-
-        return jax.value_and_grad(loss, (0, 1), has_aux=True)(weights, x)
-
+for name in ("self", "cross"):
+    step, weights = made(*CALLS[name])
     whole = jax.tree.leaves(jax.jit(functools.partial(step))(weights, x))
     with mock.patch.multiple(attention, **here):
         fused = jax.tree.leaves(jax.jit(functools.partial(step))(weights, x))
@@ -270,7 +243,7 @@ for settings, inputs in ((dict(causal=True), {}), ({}, dict(context=y, mask=keys
 
 @pytest.mark.slow
 def test_a_layer_trains_the_same_way_on_a_gpu():
-    run_python(_ON_A_GPU, env={**JAX, **QUICK_JAX})
+    run_python(_LAYERS + _ON_A_GPU, env={**JAX, **QUICK_JAX})
 
 
 _PLATFORMS = """

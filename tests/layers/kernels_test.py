@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.layers import reference
-from tfnlp.layers.activations import gelu, gelu_tanh
+from tfnlp.layers.activations import activation, gelu, gelu_tanh
 from tfnlp.layers.dropout import dropout_mask, hashed_mask
 from tfnlp.layers.kernels.backend import traced_for_tpu
 from tfnlp.layers.kernels.cross_entropy import (
@@ -41,8 +41,8 @@ def on_tpu(function):
     return traced
 
 
-def training(activation):
-    return functools.partial(activation, training=True)
+def training(function):
+    return functools.partial(function, training=True)
 
 
 # What no row of the conformance table computes.
@@ -146,3 +146,10 @@ def test_mask_has_as_many_elements_as_asked_for(count, width):
     mask = np.asarray(dropout_mask(count, width, 20000, keras.random.SeedGenerator(4)))
     assert mask.size == count and mask.shape == ((100, 64) if width == 64 else (count,))
     assert count == 1 or abs(mask.mean() - 1 + 20000 / 65536) < 0.03
+
+
+@pytest.mark.parametrize("name", reference.ACTIVATIONS)
+def test_values_of_activations(name):
+    x = np.linspace(-6, 6, 241)
+    got = activation(name)(x.astype("float32"))
+    np.testing.assert_allclose(got, reference.ACTIVATIONS[name](x), rtol=1e-5, atol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.models.gpt_reference import log_softmax, next_logits, padded, sequences, talkative
+from tests.models.gpt_reference import log_softmax, next_logits, padded, talkative
 from tfnlp.models import GPTDecoder, beam_search
 
 PAD = 4
@@ -52,34 +52,10 @@ class LogP:
         return sum(self(tokens[:i])[token] for i, token in enumerate(tokens))
 
 
-def beams_by_hand(log_p, size, count, beams, stop_ids, alpha):
-    alive, ended = [((), 0.0)], []
-    for length in range(1, count + 1):
-        found = []
-        for tokens, total in alive:
-            step = log_p(tokens)
-            found += [((*tokens, v), total + step[v]) for v in range(size)]
-        found.sort(key=lambda x: -x[1])
-        is_end = [length == count or tokens[-1] in stop_ids for tokens, _ in found]
-        for (tokens, total), end in zip(found[:beams], is_end, strict=False):
-            if end:
-                ended.append((score(total, length, alpha), tokens))
-        ended = sorted(ended, reverse=True)[:beams]
-        alive = [x for x, end in zip(found, is_end, strict=True) if not end][:beams]
-        if alive and len(ended) == beams and score(alive[0][1], length, alpha) <= ended[-1][0]:
-            break
-    return ended
-
-
 @pytest.fixture(scope="module")
 def tiny():
     """Five tokens, so that all sequences can be listed."""
     return talkative(seed=5, norm_first=True, vocab_size=5)
-
-
-@pytest.fixture(scope="module")
-def model():
-    return talkative(seed=6, norm_first=True, vocab_size=11)
 
 
 @pytest.mark.slow
@@ -103,21 +79,3 @@ def cut_at(tokens, stop_ids):
         if token in stop_ids:
             return tokens[: i + 1]
     return tokens
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.0, 1.5])
-def test_a_beam_is_what_plain_python_keeps(model, alpha):
-    rows = sequences((4, 1, 6), seed=3, vocab_size=11)
-    count, beams = 4, 3
-    likely = [int(next_logits(model)(row).argmax()) for row in rows]
-    lengths = set()
-    for stop_ids in ((), (likely[0], 7)):
-        tokens, scores = search(model, rows, count, beams, length_penalty=alpha, stop_ids=stop_ids)
-        for row, prompt in enumerate(rows):
-            want = beams_by_hand(LogP(model, prompt), 11, count, beams, stop_ids, alpha)
-            got = [cut(y, stop_ids) for y in tokens[row]]
-            assert got == [y for _, y in want]
-            np.testing.assert_allclose(scores[row], [s for s, _ in want], rtol=1e-4)
-            lengths |= {len(y) for y in got}
-    assert {1, 4} <= lengths

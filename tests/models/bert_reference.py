@@ -49,8 +49,13 @@ def masked_lm_logits(hidden, inputs, model, activation="gelu", epsilon=1e-12):
     return made @ w["token_embedding/embeddings"].T + w["masked_lm_bias/bias"]
 
 
-def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4, positions=None):
-    """`x_0 = LN(E[ids] + P[positions] + S[types])`, `x_l = block_l(x_{l-1})`, and the pooler."""
+def bert_reference(
+    inputs, model, activation="gelu", epsilon=1e-12, num_heads=4, positions=None, prefix=""
+):
+    """`x_0 = LN(E[ids] + P[positions] + S[types])`, `x_l = block_l(x_{l-1})`, and the pooler.
+
+    Where there is a projection `x_0` is projected; it and the blocks have names with the prefix.
+    """
     w = weights(model)
 
     def part(name):
@@ -65,9 +70,11 @@ def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4,
     )
     if part("segment_embedding"):
         x = x + part("segment_embedding")["embeddings"][types]
-    layers = [reference.layer_norm(x, part("embedding_norm"), epsilon)]
-    mask = inputs["input_mask"].astype(bool)
-    while block := part(f"layer_{len(layers) - 1}"):
+    x = reference.layer_norm(x, part("embedding_norm"), epsilon)
+    if projection := part(f"{prefix}embedding_projection"):
+        x = reference.dense(x, projection)
+    layers, mask = [x], inputs["input_mask"].astype(bool)
+    while block := part(f"{prefix}layer_{len(layers) - 1}"):
         layers.append(
             reference.block(
                 layers[-1], block, num_heads, mask, activation=activation, epsilon=epsilon

@@ -13,6 +13,7 @@ from tests.models.bert_reference import (
     T,
     V,
     batch,
+    bert_reference,
     masked_lm_logits,
     randomized,
     weights,
@@ -42,28 +43,6 @@ def masked_batch(rng):
     }
 
 
-def encoded(w, inputs, prefix="", heads=4):
-    """`x_0` of width H and the output of each block, by the docstring of `electra`."""
-
-    def part(name):
-        return reference.inside(w, name)
-
-    ids = inputs["input_word_ids"]
-    x = (
-        part("token_embedding")["embeddings"][ids]
-        + part("position_embedding")["embeddings"][: ids.shape[1]]
-        + part("segment_embedding")["embeddings"][inputs["input_type_ids"]]
-    )
-    x = reference.layer_norm(x, part("embedding_norm"), 1e-12)
-    if part(f"{prefix}embedding_projection"):
-        x = reference.dense(x, part(f"{prefix}embedding_projection"))
-    layers, mask = [x], inputs["input_mask"].astype(bool)
-    while part(f"{prefix}layer_{len(layers) - 1}"):
-        weights = part(f"{prefix}layer_{len(layers) - 1}")
-        layers.append(reference.block(layers[-1], weights, heads, mask=mask))
-    return layers
-
-
 def discriminated(w, hidden):
     head = reference.inside(w, "discriminator_head")
     inner = reference.gelu(reference.dense(hidden, reference.inside(head, "dense")))
@@ -78,7 +57,7 @@ def test_encoder_and_discriminator(embedding_size):
     inputs = batch(rng)
     w = weights(model)
     assert ("embedding_projection/kernel" in w) == (embedding_size != 16)
-    layers, outputs = encoded(w, inputs), model(inputs)
+    (layers, _), outputs = bert_reference(inputs, model), model(inputs)
     real = inputs["input_mask"].astype(bool)
     got = [outputs["embedding_output"], *outputs["encoder_outputs"]]
     assert len(got) == len(layers) == 3 and "pooled_output" not in outputs
@@ -96,7 +75,7 @@ def test_pretraining_formula():
     inputs, w = masked_batch(rng), weights(model)
     outputs = model(inputs)
 
-    hidden = encoded(w, inputs, "generator_", heads=2)[-1]
+    hidden = bert_reference(inputs, model, num_heads=2, prefix="generator_")[0][-1]
     assert hidden.shape == (B, T, 8)
     logits = masked_lm_logits(hidden, inputs, model)
     np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
@@ -107,7 +86,7 @@ def test_pretraining_formula():
     masked = [inputs[f"masked_lm_{name}"] for name in names]
     text, replaced = layer(inputs["input_word_ids"], *masked, outputs["mlm_logits"])
     np.testing.assert_array_equal(outputs["replaced"], replaced)
-    read = encoded(w, {**inputs, "input_word_ids": np.asarray(text)})[-1]
+    read = bert_reference({**inputs, "input_word_ids": np.asarray(text)}, model)[0][-1]
     real = inputs["input_mask"].astype(bool)
     np.testing.assert_allclose(
         np.asarray(outputs["discriminator_logits"])[real], discriminated(w, read)[real], **CLOSE

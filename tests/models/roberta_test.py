@@ -1,7 +1,6 @@
 """RoBERTa against its formula in float64 numpy."""
 
 import numpy as np
-import pytest
 
 from tests.models.bert_reference import (
     CLOSE,
@@ -9,10 +8,9 @@ from tests.models.bert_reference import (
     T,
     batch,
     bert_reference,
-    masked_lm_logits,
     randomized,
 )
-from tfnlp.models import roberta, roberta_pretrainer
+from tfnlp.models import roberta
 
 SMALL = dict(**SIZE, max_positions=T)
 
@@ -33,13 +31,3 @@ def test_equals_the_formula():
     for got, want in zip(layers, expected, strict=True):
         np.testing.assert_allclose(got, want, **CLOSE)
     assert "pooled_output" not in outputs and "pooled_output" in small(pooler=True).output
-
-
-@pytest.mark.slow
-def test_the_head_is_berts():
-    inputs = batch(np.random.default_rng(4), positions=True)
-    model = randomized(roberta_pretrainer(roberta(**SMALL)), np.random.default_rng(5))
-    outputs = model(inputs)
-    assert "next_sentence_logits" not in outputs
-    want = masked_lm_logits(outputs["sequence_output"], inputs, model, epsilon=1e-5)
-    np.testing.assert_allclose(outputs["mlm_logits"], want, **CLOSE)

@@ -1,19 +1,23 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.models.transformer_reference import (
     CLOSE,
+    START,
+    STOP,
     V,
     padded,
     pairs,
     small,
+    talkative,
     transformer_reference,
 )
-from tfnlp.models import transformer
+from tfnlp.models import TransformerDecoder, beam_search, transformer
 
 SOURCES, TARGETS = pairs([(6, 4), (1, 7), (4, 1), (5, 5)])
+DECODED = pairs([(6, 5), (1, 5), (4, 5)])
 OF_SOURCE = ("encoder_output", "encoder_outputs")
-both_orders = pytest.mark.parametrize("norm_first", [False, True], ids=["post", "pre"])
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["post-norm", "pre-norm"])
@@ -67,3 +71,44 @@ def test_initial_weights():
             assert 0.98 * bound < np.abs(value).max() <= bound, name
         else:
             assert (value == (1 if name.endswith("gamma") else 0)).all(), name
+
+
+def sources(rows, more=0):
+    batch = padded(rows, [[START]] * len(rows), (more, 0), noise=V - 1)
+    return tf.constant(batch["input_word_ids"]), tf.constant(batch["input_mask"] > 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm_first, more", [(False, 0), (True, 3)])
+def test_step_by_step_equals_the_whole_model(norm_first, more):
+    model = small(norm_first=norm_first)
+    want = np.asarray(model(padded(*DECODED))["lm_logits"])
+    decoder, (ids, mask) = TransformerDecoder(model, START), sources(DECODED[0], more)
+    length = ids.shape[1]
+    logits, cache = decoder.prefill(ids, mask, length + 4)
+    constant = cache[-decoder.constant_parts :]
+    for made in range(5):
+        np.testing.assert_allclose(logits, want[:, made], rtol=1e-4, atol=1e-4)
+        if made < 4:
+            tokens = tf.constant([row[made + 1] for row in DECODED[1]])
+            logits, cache = decoder.step(tokens, length + made, mask, cache)
+    for before, after in zip(constant, cache[-decoder.constant_parts :], strict=True):
+        assert before is after
+    assert len(cache) == 2 * len(constant)
+
+
+@pytest.mark.slow
+def test_beams_of_a_row_are_those_of_its_source_alone():
+    decoder = TransformerDecoder(talkative(seed=4), START)
+    settings = dict(pad_id=0, length_penalty=0.6, stop_ids=(STOP,))
+    signature = [tf.TensorSpec([None, None], dtype) for dtype in ("int32", "bool")]
+    search = tf.function(
+        lambda ids, mask: beam_search(decoder, ids, mask, 5, 3, **settings),
+        input_signature=signature,
+    )
+    found, scores = search(*sources(DECODED[0], more=1))
+    for source, texts, got in zip(DECODED[0], found.numpy(), scores.numpy(), strict=True):
+        (alone,), (want,) = search(*sources([source]))
+        np.testing.assert_array_equal(texts, alone)
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+        assert len({tuple(text) for text in texts}) == 3 and (np.diff(got) <= 0).all()

@@ -16,14 +16,7 @@ Layer = Callable[[Tensor], Tensor]
 
 
 class Head(abc.ABC):
-    """What a task model has above its encoder.
-
-    Args:
-        classes: K, of the kinds that have classes, else None.
-        sequences: C, of an example.
-        crf: the rate of a CRF, of tags.
-        window: tokens of a window, of documents.
-        width: most words of a mention, of documents.
+    """What a task model has above its encoder; arguments as of `bert_task`.
 
     Attributes:
         of_tokens: whether it stands on the vectors of tokens, not of whole sequences.

@@ -89,14 +89,9 @@ def bias(
 ) -> Tensor | None:
     """Return 0 where a score counts and MASKED where it does not; None if all count.
 
-    Args:
-        keys: how many keys, from the first one.
-        mask: `[B, S]`, true for real keys.
-        last: int `[T or 1, 1]`, the last key that a query sees.
-        sequences: int `[B, T]` and `[B, S]`: a query sees keys of its own number.
-
-    Returns:
-        float32 `[B or 1, 1, T or 1, keys]`.
+    Of so many keys, from the first one, a query sees those that the mask `[B, S]` has, up to
+    `last`, int `[T or 1, 1]`, and of its own number: `sequences`, int `[B, T]` and `[B, S]`. The
+    result is float32 `[B or 1, 1, T or 1, keys]`.
     """
     hidden = []  # where a score does not count
     if mask is not None:
@@ -114,16 +109,10 @@ def bias(
 def plain_attention(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, drops: Drops | None
 ) -> tuple[Tensor, Tensor]:
-    """Return `(softmax(q k^T / sqrt(D) + bias) m) v`, m the dropout mask.
+    """Return `(softmax(q k^T / sqrt(D) + bias) m) v`, m the dropout mask, and the softmax.
 
-    Args:
-        q: `[B, N, T, D]`.
-        k, v: `[B, N, S, D]`.
-        bias: float32, broadcast to `[B, N, T, S]`, or None.
-        drops: a `Drops`, or None.
-
-    Returns:
-        `[B, N, T, D]` in the dtype of q, and the softmax, float32 `[B, N, T, S]`.
+    Of `[B, N, T, D]` and `[B, N, S, D]` they are `[B, N, T, D]` in the dtype of q, and float32
+    `[B, N, T, S]`, to which the float32 bias is broadcast.
     """
     scores = product(q * (q.shape[-1] ** -0.5), ops.swapaxes(k, -1, -2))
     scores = ops.cast(scores, "float32")

@@ -194,10 +194,9 @@ def _start_of_gradients(tensors: Tensors, fixed: Fixed, kept: Tensors, d_last: T
 
 
 def _step_back(after: Tensors, x: Tensors, tensors: Tensors, fixed: Fixed) -> Tensors:
-    """Return the gradients that one step passes to the step before it.
+    """Return the gradients that one step passes on, given those of the step after it.
 
-    `after` are those that the step after it passed on, x what the step computed and the gradients
-    of its outputs.
+    x are what the step computed, and the gradients of its outputs.
     """
     weights, width = tensors["weights"], tensors["values"].shape[-1]
     h, new = list(after["h"]), {}
@@ -283,8 +282,8 @@ def _attend(h: Tensor, tensors: Tensors, fixed: Fixed) -> tuple[Tensor, Tensor, 
 def _attend_gradient(d_context: Tensor, x: Tensors, tensors: Tensors, fixed: Fixed) -> Tensors:
     """Return the gradients of h, of the query and of the energies.
 
-    With an additive score also what the step adds to the gradient of the vector v and to that of
-    the keys, the latter without its factor v: `slopes`.
+    With an additive score also what the step adds to that of v, and to that of the keys but for
+    its factor v: `slopes`.
     """
     keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
     d_context = ops.cast(d_context, values.dtype)[:, :, None]

@@ -70,9 +70,6 @@ def traced_for_tpu(yes: bool = True) -> Iterator[None]:
 
     JAX chooses when a program is compiled, see `jax.lax.platform_dependent`. TensorFlow traces a
     function before it knows what it is compiled for: whoever traces it says so.
-
-    Args:
-        yes: whether it is a TPU.
     """
     token = _FOR_TPU.set(yes)
     try:
@@ -89,10 +86,8 @@ def by_target(
 ) -> Any:
     """Return `on_tpu(*arrays)` in a program for a TPU, else `elsewhere(*arrays)`.
 
-    Args:
-        on_tpu, elsewhere: of the same results, up to rounding, and the same shapes and dtypes.
-        *arrays: tensors, or nested structures of them.
-        on_gpu: taken in JAX's programs for a GPU of NVIDIA; None: `elsewhere`.
+    All have the same results, up to rounding. `on_gpu`, if given, is taken in JAX's programs for a
+    GPU of NVIDIA. The arrays may be nested structures.
     """
     if keras.backend.backend() == "jax":
         return forms.by_platform(on_tpu, elsewhere, *arrays, on_gpu=on_gpu)

@@ -44,12 +44,7 @@ class Blocks:
 def blocks_of(batch: int | None, heads: int, length: int, source: int, most: int) -> Blocks:
     """Return blocks of at most `most` scores, or of 8 queries where these have more.
 
-    Args:
-        batch: rows B, or None if unknown.
-        heads: N.
-        length: queries T.
-        source: keys S.
-        most: scores of a block.
+    There are `length` queries and `source` keys.
     """
     a_row = heads * length * source
     if a_row <= most:
@@ -65,13 +60,7 @@ def blockwise_attention(
     """Return the first output of `plain_attention` as `[B, N, D, T]`, with a gradient.
 
     Positions are the last axis everywhere: so a TPU moves nothing between the projections and here.
-
-    Args:
-        q: queries `[B, N, D, T]`; all but B is static.
-        k, v: keys and values `[B, N, D, S]`.
-        visible: a `Visible`.
-        drops: a `Drops`, or None.
-        blocks: a `Blocks`; `rows` divides B.
+    All but B is static; of the blocks `rows` divides B.
     """
     rows, columns = (None, None) if drops is None else (drops.rows, drops.columns)
     arrays = {"mask": visible.mask, "sequences": visible.sequences}
@@ -100,12 +89,8 @@ def blockwise_attention(
 class _Turns:
     """The turns over the rows of a batch, forwards and backwards; `R` rows a turn.
 
-    Args:
-        arrays: `q`, `k` and `v` as of `blockwise_attention`; `mask`, `sequences`, and `rows` and
-            `columns` of the drops, where there are any.
-        causal: as of `Visible`.
-        drops: a `Drops`, of which the arrays are not used, or None.
-        blocks: a `Blocks`.
+    The arrays are `q`, `k`, `v`, and where there are any `mask`, `sequences`, and `rows` and
+    `columns` of the drops, whose own are not used.
     """
 
     def __init__(self, arrays: Named, causal: bool, drops: Drops | None, blocks: Blocks) -> None:
@@ -120,10 +105,8 @@ class _Turns:
     ) -> tuple[Tensor, ...]:
         """Return the outputs of `function` for all rows, computed in turns.
 
-        Args:
-            function: of the arrays of some rows.
-            like: for each output an array of the call that has its shape and dtype.
-            more: arrays besides those of the call.
+        `like` names for each output an array that has its shape and dtype, `more` are arrays
+        besides those of the call.
         """
         arrays, rows = _in_order({**self.arrays, **more}), self.blocks.rows
         if arrays["q"].shape[0] == rows:
@@ -222,8 +205,7 @@ class _Turns:
     def _over_queries(self, block: Callable, carry: tuple, arrays: Named) -> tuple[tuple, tuple]:
         """Apply `block(carry, first, keys, arrays)` to some queries at a time.
 
-        Returns:
-            The last carry, and the outputs of all queries joined along the last axis.
+        The last carry is returned, and the outputs of all queries joined along the last axis.
         """
         if "sequences" in arrays:
             arrays = {**arrays, "of_keys": arrays["sequences"]}

@@ -66,12 +66,8 @@ def plain_vocabulary_loss(
 ) -> tuple[Tensor, Tensor]:
     """Return `L` and `sum_n w_n [id_n is the first v with the largest z_nv]`, float32 scalars.
 
-    Args:
-        h: `[N, H]`.
-        table: E, `[V, H]`, cast to the dtype of h.
-        bias: b, float32 `[V]`, or None.
-        ids: int32 `[N]`.
-        weights: w, float32 `[N]`; they get no gradient.
+    Of h `[N, H]`, a table E `[V, H]`, which is cast to the dtype of h, and a bias b, float32 `[V]`;
+    the weights w, float32 `[N]`, get no gradient.
     """
     z = plain_tied_projection(h, ops.cast(table, h.dtype))
     z = _biased(z, bias)
@@ -97,12 +93,9 @@ def vocabulary_loss(
     positions: int,
     hits: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Return what `plain_vocabulary_loss` returns, computed `positions` at a time.
+    """Return what `plain_vocabulary_loss` returns, computed `positions` at a time; N is static.
 
-    Args:
-        h, table, bias, ids, weights: as of `plain_vocabulary_loss`; N is static.
-        positions: of a turn.
-        hits: compute the second sum, which is 0 otherwise.
+    Without `hits` the second sum is 0.
     """
     if not has_kernels():
         return plain_vocabulary_loss(h, table, bias, ids, weights)
