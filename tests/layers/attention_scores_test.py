@@ -3,7 +3,13 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize, weights
-from tfnlp.layers import AdditiveAttention, CosineAttention, DotAttention, GeneralAttention
+from tfnlp.layers import (
+    AdditiveAttention,
+    AttentionLSTM,
+    CosineAttention,
+    DotAttention,
+    GeneralAttention,
+)
 
 B, T, S, Q, K = 3, 4, 5, 6, 7
 MASK = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 0, 1, 0]], bool)
@@ -90,3 +96,18 @@ def test_cosine_starts_at_its_scale():
     fresh = CosineAttention(2.5)
     fresh.build((B, T, Q), (B, S, Q))
     assert float(fresh.factor) == 2.5
+
+
+@pytest.mark.slow
+def test_cosine_of_a_decoder_starts_from_a_state_of_zeros():
+    rng = np.random.default_rng(0)
+    inputs, memory = (
+        tf.constant(rng.standard_normal(s), "float32") for s in ((B, T, Q), (B, S, K))
+    )
+    layer = AttentionLSTM(K, 2, "cosine")
+    layer.build(inputs.shape, memory.shape)
+    with tf.GradientTape() as tape:
+        tape.watch(memory)
+        loss = tf.reduce_sum(layer(inputs, memory, training=True)[0] ** 2)
+    for gradient in tape.gradient(loss, [memory, *[v.value for v in layer.trainable_variables]]):
+        assert np.isfinite(gradient).all()

@@ -1,7 +1,6 @@
 """Every layer in every place where one can stand, one table for all.
 
-A layer is one or more rows of `ROWS`. `python -m tests.layers.conformance_test FILE ROWS` checks
-rows under another backend of Keras, and writes there what they compute.
+A layer is one or more rows of `ROWS`.
 """
 
 import contextlib
@@ -11,9 +10,7 @@ import importlib.util
 import inspect
 import itertools
 import pathlib
-import sys
 import tempfile
-import traceback
 from typing import NamedTuple
 from unittest import mock
 
@@ -23,8 +20,8 @@ import pytest
 from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 from keras.src.testing import TestCase
 
+from tests import backends
 from tests.layers.reference import randomize
-from tests.support import QUICK_JAX, start_python
 from tfnlp import layers
 from tfnlp.layers.kernels import backend as backend_of_kernels
 
@@ -522,8 +519,9 @@ def in_torch(row, layer, variables, wanted, inputs, function):
     return [y.detach() for y in outputs], found
 
 
-def values(row):
+def values(name, _):
     """What a row computes, `name/index` or `name/PATH` to array, after all that it checks."""
+    row = BY_NAME[name]
     layer, inputs = row.made()
     outputs, gradients = differentiated(row, layer, inputs)
     with same_draws(row):
@@ -543,35 +541,15 @@ def values(row):
     }
 
 
-def main(path, *names):
-    """Write the values of the rows of these names, and the traceback of each row that fails."""
-    found = {}
-    for name in names:
-        try:
-            of_row = values(BY_NAME[name])
-        except Exception:
-            of_row = {"error": np.array(traceback.format_exc())}
-        found.update({f"{name}|{key}": value for key, value in of_row.items()})
-    np.savez(path, **found)
-
-
 @pytest.fixture(scope="module")
 def computed(request, tmp_path_factory):
     """A function of a backend: all that a process with it computed of the rows under test."""
-    items = [item for item in request.session.items if item.path == request.path]
-    params = [item.callspec.params for item in items if hasattr(item, "callspec")]
 
     @functools.cache
     def of_backend(backend):
-        names = sorted({p["row"].name for p in params if p.get("backend") == backend})
-        folder = tmp_path_factory.mktemp(backend)
-        with open(folder / "stderr.txt", "w") as stderr:
-            env = {"KERAS_BACKEND": backend, **QUICK_JAX}
-            command = ["-m", "tests.layers.conformance_test", folder / "values.npz", *names]
-            process = start_python(*command, stderr=stderr, env=env)
-            assert process.wait() == 0, (folder / "stderr.txt").read_text()[-3000:]
-        with np.load(folder / "values.npz") as found:
-            return dict(found)
+        params = backends.tested(request)
+        names = {p["row"].name for p in params if p.get("backend") == backend}
+        return backends.computed(__name__, backend, names, tmp_path_factory.mktemp(backend))
 
     return of_backend
 
@@ -583,12 +561,7 @@ def test_other_backends(row, backend, computed):
     """Values, gradients and bfloat16; and each checks containers, files and masks itself."""
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"needs {backend}")
-    prefix = f"{row.name}|"
-    found = {
-        k.removeprefix(prefix): v for k, v in computed(backend).items() if k.startswith(prefix)
-    }
-    if "error" in found:
-        pytest.fail(str(found["error"]))
+    found = backends.of_row(computed(backend), row.name)
     layer, inputs = row.made()
     outputs, gradients = differentiated(row, layer, inputs)
     for i, y in enumerate(outputs):
@@ -798,7 +771,3 @@ def test_no_attribute_hides_a_layer_or_what_torch_calls(row, made):
             if isinstance(value, keras.layers.Layer) and hasattr(type(layer), name)
         ]
         assert not hidden
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.reference import dense, inside, randomize, sigmoid
-from tests.models.bert_tasks_test import run
+from tests.models.encoder_tasks_test import run
 from tfnlp.models import feature_task, select_layers
 
 B, T, L, D, C, K, V, U = 4, 7, 3, 5, 2, 3, 11, 4

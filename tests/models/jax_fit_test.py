@@ -5,42 +5,29 @@ import keras
 import numpy as np
 import pytest
 
+from tests import backends
 from tests.models.keras_fit import MODELS, made, predicted
-from tests.support import QUICK_JAX, start_python
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 table = pytest.mark.parametrize("name", MODELS)
 
 
 @pytest.fixture(scope="module")
-def folder(request, tmp_path_factory):
-    """Where a process with JAX wrote its predictions and its models."""
-    tests = [item for item in request.session.items if item.path == request.path]
-    names = sorted({item.callspec.params["name"] for item in tests})
-    folder = tmp_path_factory.mktemp("jax")
-    with open(folder / "stderr.txt", "w") as stderr:
-        env = {"KERAS_BACKEND": "jax", **QUICK_JAX}
-        process = start_python(
-            "-m", "tests.models.keras_fit", folder, *names, stderr=stderr, env=env
-        )
-        assert process.wait() == 0, (folder / "stderr.txt").read_text()[-3000:]
-    return folder
+def folder(tmp_path_factory):
+    """Where a process with JAX writes its predictions and its models."""
+    return tmp_path_factory.mktemp("jax")
 
 
 @pytest.fixture(scope="module")
-def computed(folder):
-    with np.load(folder / "values.npz") as values:
-        return dict(values)
+def computed(request, folder):
+    names = {params["name"] for params in backends.tested(request)}
+    return backends.computed("tests.models.keras_fit", "jax", names, folder)
 
 
 @pytest.fixture
 def in_jax(request, computed):
     """The values of the model of this test by key."""
-    prefix = request.getfixturevalue("name") + "|"
-    found = {k.removeprefix(prefix): v for k, v in computed.items() if k.startswith(prefix)}
-    if "error" in found:
-        pytest.fail(str(found["error"]))
-    return found
+    return backends.of_row(computed, request.getfixturevalue("name"))
 
 
 def part(values, name):

@@ -1,12 +1,4 @@
-"""Every model with plain `compile`, `fit`, `predict` and `save`.
-
-`python -m tests.models.keras_fit FOLDER MODELS` writes there, under the backend of Keras, what each
-model predicts before and after `fit`, and MODEL.keras.
-"""
-
-import pathlib
-import sys
-import traceback
+"""Every model with plain `compile`, `fit`, `predict` and `save`, under any backend of Keras."""
 
 import keras
 import numpy as np
@@ -98,7 +90,7 @@ def fit(model, inputs, targets):
 
 
 def values(name, folder):
-    """What one model predicts before and after `fit`, and from its file."""
+    """What one model predicts before and after `fit`, and from its file, MODEL.keras."""
     model, inputs = made(name)
     before = model.get_weights()
     learnt = [name for name, y in model.output.items() if not isinstance(y, list)]
@@ -115,18 +107,3 @@ def values(name, folder):
     loaded = keras.models.load_model(folder / f"{name}.keras")
     found.update({f"loaded/{path}": y for path, y in predicted(loaded, inputs).items()})
     return found
-
-
-def main(folder, *names):
-    found = {}
-    for name in names:
-        try:
-            outcome = values(name, folder)
-        except Exception:
-            outcome = {"error": np.array(traceback.format_exc())}
-        found.update({f"{name}|{key}": value for key, value in outcome.items()})
-    np.savez(folder / "values.npz", **found)
-
-
-if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), *sys.argv[2:])

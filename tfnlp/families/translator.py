@@ -16,8 +16,8 @@ from tfnlp import hub, models
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import ParallelText, read_parallel, translation_batches
-from tfnlp.data.corpus.parallel_text import parallel_rows
 from tfnlp.data.corpus.corpora import tokenize_sentences
+from tfnlp.data.corpus.parallel_text import parallel_rows
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import Preparation, tokens_of
 from tfnlp.families.sentences import Embedding, of_tokens

@@ -88,11 +88,8 @@ class AttentionLSTM(MaskEnds):
         def add(name: str, rows: int, all_rows: int) -> keras.Variable:
             # The inputs of a cell have one distribution, as if they were one matrix.
             limit = (6.0 / (all_rows + 4 * units)) ** 0.5
-            return self.add_weight(
-                name=name,
-                shape=(rows, 4 * units),
-                initializer=keras.initializers.RandomUniform(-limit, limit),
-            )
+            uniform = keras.initializers.RandomUniform(-limit, limit)
+            return self.add_weight(name=name, shape=(rows, 4 * units), initializer=uniform)
 
         self.kernel = add("kernel", size, size + fed + units)
         self.recurrent_kernels = [add("recurrent_kernel_0", fed + units, size + fed + units)]

@@ -10,7 +10,7 @@ from tfnlp.layers.activations import activation as activation_of
 from tfnlp.layers.base import Layer, as_ids, check_positive
 from tfnlp.layers.kernels.backend import by_target, with_gradient
 from tfnlp.layers.remat import rematerialized
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.types import Initializer, Shape, Tensor
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
@@ -61,12 +61,9 @@ class CharCNN(Layer):
             embedding_size=embedding_size,
             projection_size=projection_size,
         )
-        self.num_characters = num_characters
-        self.embedding_size = embedding_size
-        self.filters = filters
-        self.activation = activation
-        self.num_highway = num_highway
-        self.projection_size = projection_size
+        self.num_characters, self.embedding_size = num_characters, embedding_size
+        self.filters, self.activation = filters, activation
+        self.num_highway, self.projection_size = num_highway, projection_size
         self._f = activation_of(activation)
         self.highways = [
             Highway(activation="relu", dtype=self.dtype_policy, name=f"highway_{i}")
@@ -79,38 +76,29 @@ class CharCNN(Layer):
         return sum(number for _, number in self.filters)
 
     def build(self, input_shape: Shape) -> None:
-        uniform = keras.initializers.RandomUniform
-        self.character_embedding = self.add_weight(
-            name="character_embedding",
-            shape=(self.num_characters - 1, self.embedding_size),
-            initializer=uniform(-1.0, 1.0),
+        uniform, normal = keras.initializers.RandomUniform, keras.initializers.RandomNormal
+
+        def weight(name: str, *shape: int, fill: Initializer = "zeros") -> keras.Variable:
+            return self.add_weight(name=name, shape=shape, initializer=fill)
+
+        size = self.embedding_size
+        self.character_embedding = weight(
+            "character_embedding", self.num_characters - 1, size, fill=uniform(-1.0, 1.0)
         )  # row i is id i + 1
         self.kernels, self.biases = [], []
         for index, (width, number) in enumerate(self.filters, start=1):
             # bilm-tf: uniform for ReLU; for tanh a normal scaled by the filter's inputs.
-            initializer = (
-                uniform(-0.05, 0.05)
-                if self.activation == "relu"
-                else keras.initializers.RandomNormal(stddev=(width * self.embedding_size) ** -0.5)
-            )
-            shape = (width, self.embedding_size, number)
-            self.kernels.append(
-                self.add_weight(name=f"kernel_{index}", shape=shape, initializer=initializer)
-            )
-            self.biases.append(
-                self.add_weight(name=f"bias_{index}", shape=(number,), initializer="zeros")
-            )
+            is_relu = self.activation == "relu"
+            fill = uniform(-0.05, 0.05) if is_relu else normal(stddev=(width * size) ** -0.5)
+            self.kernels.append(weight(f"kernel_{index}", width, size, number, fill=fill))
+            self.biases.append(weight(f"bias_{index}", number))
         for highway in self.highways:
             highway.build((None, self.num_filters))
         if self.projection_size is not None:
-            self.projection_kernel = self.add_weight(
-                name="projection_kernel",
-                shape=(self.num_filters, self.projection_size),
-                initializer=keras.initializers.RandomNormal(stddev=self.num_filters**-0.5),
-            )
-            self.projection_bias = self.add_weight(
-                name="projection_bias", shape=(self.projection_size,), initializer="zeros"
-            )
+            sizes = self.num_filters, self.projection_size
+            fill = normal(stddev=self.num_filters**-0.5)
+            self.projection_kernel = weight("projection_kernel", *sizes, fill=fill)
+            self.projection_bias = weight("projection_bias", self.projection_size)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         return rematerialized(self._words, [inputs], [self], training, full=True)

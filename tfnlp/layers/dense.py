@@ -111,12 +111,9 @@ class LowRankUpdate(Layer):
     def build(self, inputs_shape: Shape) -> None:
         width, parts = inputs_shape[-1], len(self.parts)
         uniform = keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform")
-        self.down = self.add_weight(
-            name="down", shape=(width, parts * self.rank), initializer=uniform
-        )
-        self.up = self.add_weight(
-            name="up", shape=(parts, self.rank, self.units), initializer="zeros"
-        )
+        down, up = (width, parts * self.rank), (parts, self.rank, self.units)
+        self.down = self.add_weight(name="down", shape=down, initializer=uniform)
+        self.up = self.add_weight(name="up", shape=up, initializer="zeros")
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         x = self.input_dropout(ops.cast(inputs, self.compute_dtype), training=training)
@@ -170,11 +167,7 @@ class BuiltDense(keras.layers.Dense):
         return y if rows else ops.reshape(y, (*ops.shape(inputs)[:-1], self.units))
 
     def add_low_rank(self, low_rank: LowRank, names: Sequence[str]) -> None:
-        """Add low-rank updates to those of the layer's matrices that the settings name.
-
-        `names` are of the matrices whose outputs stand side by side. A layer that has updates
-        already is refused.
-        """
+        """Add updates to those of the matrices `names`, side by side, that the settings name."""
         if self.update is not None:
             raise ValueError(f"{self.path} has low-rank updates already; merge them first")
         parts = [part for part, name in enumerate(names) if name in low_rank.matrices]
@@ -242,11 +235,8 @@ def built_dense(
 ) -> BuiltDense:
     """Return a dense layer from `width` to `units` whose weights exist already.
 
-    Args:
-        kernel_initializer: copied through its config, so that kernels which share an unseeded
-            initializer still start from different random numbers.
-        activation: name of a Keras activation, or None.
-        divisor: divides the initial values of the kernel.
+    The initializer is copied through its config, so that kernels which share an unseeded one still
+    start from different random numbers; the divisor divides what it gives.
     """
     fill = keras.initializers.get(keras.initializers.serialize(kernel_initializer))
 

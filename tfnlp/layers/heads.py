@@ -14,8 +14,15 @@ from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 def at_positions(x: Tensor, positions: Tensor) -> Tensor:
-    """Return the vectors `[B, S, H]` of `[B, T, H]` at int positions `[B, S]`."""
-    return ops.take_along_axis(x, ops.cast(positions, "int32")[..., None], axis=1)
+    """Return the vectors `[B, ..., H]` of `[B, T, H]` at int positions `[B, ...]`.
+
+    There is one index into `[B*T, H]` for each: the gather has one scatter as its gradient.
+    """
+    batch, length = ops.shape(x)[0], x.shape[1] or ops.shape(x)[1]
+    first = length * ops.arange(batch, dtype="int32")
+    first = ops.reshape(first, (-1, *[1] * (len(positions.shape) - 1)))
+    rows = ops.cast(positions, "int32") + first
+    return ops.take(ops.reshape(x, (-1, x.shape[-1])), rows, axis=0)
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -94,13 +101,8 @@ class MaskedLMHead(MaskEnds):
         self.norm.build((None, units))
 
     def call(self, inputs: Tensor, positions: Tensor, training: bool = False) -> Tensor:
-        batch, length = ops.shape(inputs)[0], inputs.shape[1] or ops.shape(inputs)[1]
         hidden = inputs.shape[-1]
-        # One index into [B*T, H] for each prediction: the gather has one scatter as its gradient.
-        rows = ops.cast(positions, "int32") + ops.arange(batch, dtype="int32")[:, None] * length
-        flat = ops.take(
-            ops.reshape(inputs, (-1, hidden)), ops.reshape(rows, (-1,)), axis=0
-        )  # [B*P, H]
+        flat = ops.reshape(at_positions(inputs, positions), (-1, hidden))  # [B*P, H]
         y = self.norm(self._function(self.dense(flat), training))
         predictions = positions.shape[1] or ops.shape(positions)[1]
         return ops.reshape(y, (-1, predictions, self.units or hidden))  # [B, P, U]

@@ -21,6 +21,7 @@ from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
     normalized,
+    of_blocks,
     transformer_blocks,
     with_pretraining_heads,
 )
@@ -79,6 +80,7 @@ def albert(
 
     Inputs, outputs, errors: those of `bert`; `embedding_output` is x_0.
     """
+    block = of_blocks(locals())
     check_positive(embedding_size=embedding_size, num_layers=num_layers)
     check_positive(num_groups=num_groups, group_blocks=group_blocks)
 
@@ -91,19 +93,7 @@ def albert(
     x = Dense(
         hidden_size, kernel_initializer=initializer(), dtype=dtype, name="embedding_projection"
     )(x)  # [B, T, H]
-    blocks = list(
-        transformer_blocks(
-            shared_blocks(num_groups, group_blocks),
-            initializer,
-            num_heads=num_heads,
-            intermediate_size=intermediate_size,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation=activation,
-            norm_epsilon=norm_epsilon,
-            dtype=dtype,
-        )
-    )
+    blocks = list(transformer_blocks(shared_blocks(num_groups, group_blocks), initializer, **block))
     applied = [
         block
         for layer in range(num_layers)

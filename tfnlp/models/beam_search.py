@@ -39,16 +39,10 @@ def beam_search(
     Args:
         decoder: a `GPTDecoder` or another `Decoder`. The last `constant_parts` of its cache, if
             it has that attribute, are equal for all hypotheses of a row and are not reordered.
-        ids: int32 `[B, P]`, prompts.
-        mask: bool `[B, P]`, False for padding, which must stand on the left.
-        max_new_tokens: G, how many tokens to add at most; an int or an int32 scalar.
         beams: K, 1 or more.
         length_penalty: alpha; above 0 it favours long texts.
-        shifted: see above.
-        stop_ids: ints.
-        pad_id: int, the token that fills a row after its stop token.
-        repetition_penalty, no_repeat_ngram, min_new_tokens: change `log p` of each token, see
-            `generate`.
+        repetition_penalty, no_repeat_ngram, min_new_tokens: change `log p` of each token.
+        others: as of `generate`, G is `max_new_tokens`.
 
     Returns:
         int32 `[B, K, G]` and float32 scores `[B, K]`, the best first.

@@ -12,6 +12,7 @@ from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
     normalized,
+    of_blocks,
     transformer_blocks,
     with_pretraining_heads,
 )
@@ -80,6 +81,7 @@ def bert(
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
             seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
     """
+    block = of_blocks(locals())
     check_positive(num_layers=num_layers)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
@@ -87,19 +89,7 @@ def bert(
     x = embeddings(
         inputs, vocab_size, hidden_size, max_positions, num_segments, initializer, dtype
     )  # [B, T, H]
-    blocks = list(
-        transformer_blocks(
-            num_layers,
-            initializer,
-            num_heads=num_heads,
-            intermediate_size=intermediate_size,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation=activation,
-            norm_epsilon=norm_epsilon,
-            dtype=dtype,
-        )
-    )
+    blocks = list(transformer_blocks(num_layers, initializer, **block))
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
     outputs = encoder_outputs(x, inputs, blocks, pool)

@@ -12,6 +12,7 @@ from keras import ops
 
 from tfnlp.layers import Dropout
 from tfnlp.layers.base import MaskEnds, check_positive
+from tfnlp.layers.heads import at_positions
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 NEVER = -1e9  # of a span that there is not, and of a pair that can't be
@@ -127,7 +128,7 @@ class Coreference(MaskEnds):
     def call(self, x: Tensor, positions: Tensor, training: bool | None = None) -> dict[str, Tensor]:
         real = positions > 0
         x = ops.reshape(x, (-1, ops.shape(positions)[1], x.shape[-1]))
-        x = _at(x, positions)  # [B, M, F]
+        x = at_positions(x, positions)  # [B, M, F]
         x = self._drop["word"](x, training=training)
         vectors = self._drop["span"](self._vectors(x), training=training)  # [B, M, W, U]
         hidden = ops.relu(ops.matmul(vectors, self._mention_hidden) + self._mention_bias)
@@ -136,7 +137,7 @@ class Coreference(MaskEnds):
         mentions = ops.where(self._later(real[..., None], False)[..., 0], mentions, NEVER)
         spans, scores = self._best(mentions, real)  # [B, K]
         flat = ops.reshape(vectors, (-1, ops.shape(x)[1] * self.width, self.units))
-        kept = _at(flat, spans)  # [B, K, U]
+        kept = at_positions(flat, spans)  # [B, K, U]
         antecedents, pairs = self._pairs(kept, scores)
         return {
             "mention_logits": mentions,
@@ -195,7 +196,7 @@ class Coreference(MaskEnds):
         antecedents = ops.cast(antecedents, "int32")
         distance = _bucket(places[None, :, None] - antecedents)
         both = ops.concatenate([v, ops.matmul(v, self._antecedent)], axis=-1)
-        theirs, hidden = ops.split(_at(both, antecedents), 2, axis=-1)  # [B, K, A, U] both
+        theirs, hidden = ops.split(at_positions(both, antecedents), 2, axis=-1)  # [B, K, A, U] both
         hidden = hidden + ops.matmul(v, self._span)[:, :, None]
         hidden = hidden + ops.matmul(v[:, :, None] * theirs, self._product)
         hidden = hidden + ops.take(self._distances, distance, axis=0) + self._pair_bias
@@ -209,11 +210,3 @@ def _bucket(distance: Tensor) -> Tensor:
     power = ops.floor(ops.log2(far + 0.5)) + 2.0
     found = ops.where(far <= 4, far - 1.0, power)
     return ops.cast(ops.minimum(found, _DISTANCES - 1), "int32")
-
-
-def _at(x: Tensor, places: Tensor) -> Tensor:
-    """Return the rows of x `[B, N, F]` at int places `[B, ...]`: `[B, ..., F]`."""
-    shape = ops.shape(x)
-    first = shape[1] * ops.arange(shape[0], dtype="int32")
-    first = ops.reshape(first, (-1, *[1] * (len(places.shape) - 1)))
-    return ops.take(ops.reshape(x, (-1, x.shape[-1])), ops.cast(places, "int32") + first, axis=0)

@@ -25,6 +25,7 @@ from tfnlp.models.encoder_parts import (
     encoder_outputs,
     encoder_positions,
     masked_lm_logits,
+    of_blocks,
     transformer_blocks,
 )
 
@@ -76,6 +77,7 @@ def electra(
 
     Inputs, outputs, errors: those of `bert` without a pooler; `embedding_output` is x_0.
     """
+    block = of_blocks(locals())
     check_positive(embedding_size=embedding_size, num_layers=num_layers)
 
     table = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
@@ -88,19 +90,7 @@ def electra(
         LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm"),
         Dropout(dropout, dtype=dtype, name="embedding_dropout"),
     )
-    network = _network(
-        num_layers,
-        hidden_size,
-        embedding_size,
-        initializer_range,
-        num_heads=num_heads,
-        intermediate_size=intermediate_size,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        activation=activation,
-        norm_epsilon=norm_epsilon,
-        dtype=dtype,
-    )
+    network = _network(num_layers, hidden_size, embedding_size, initializer_range, **block)
     inputs = encoder_inputs(seq_length, packed)
     return keras.Model(inputs, _encoded(inputs, embeddings, network), name=name)
 
@@ -210,22 +200,17 @@ def _generator(
     encoder: keras.Model, network: list[keras.Layer], size: float, initializer_range: float
 ) -> list[keras.Layer]:
     """Return the layers of the generator above the embeddings."""
-    block = network[-1]
-    heads = max(1, round(block.num_heads * size))
+    block = of_blocks(network[-1].get_config() | {"dtype": network[-1].dtype_policy})
+    heads = max(1, round(block["num_heads"] * size))
     width = encoder.output["sequence_output"].shape[-1] * size
+    narrow = max(1, round(block["intermediate_size"] * size))
     return _network(
         sum(isinstance(layer, TransformerBlock) for layer in network),
         heads * max(1, round(width / heads)),
         encoder.get_layer("token_embedding").hidden_size,
         initializer_range,
         prefix="generator_",
-        dtype=block.dtype_policy,
-        num_heads=heads,
-        intermediate_size=max(1, round(block.intermediate_size * size)),
-        dropout=block.dropout,
-        attention_dropout=block.attention_dropout,
-        activation=block.activation,
-        norm_epsilon=block.norm_epsilon,
+        **{**block, "num_heads": heads, "intermediate_size": narrow},
     )
 
 

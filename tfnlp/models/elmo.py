@@ -63,11 +63,10 @@ def elmo(
 
     Args:
         num_layers: LSTM layers L.
-        units, projection_size, cell_clip, projection_clip, residual: of the LSTMs, see
+        units, projection_size, cell_clip, projection_clip, residual, dropout: of the LSTMs, see
             `tfnlp.layers.BiLM`; projection_size P is also the width of the word vectors.
         num_characters, embedding_size, filters, activation, num_highway: of the character
             network, see `tfnlp.layers.CharCNN`.
-        dropout: rate on each LSTM's input while training.
         layer_norm, l2: of the mix, see `tfnlp.layers.ScalarMix`.
         keep_sentence_boundaries: keep the vectors of `<S>` and `</S>` in the outputs, which then
             have T + 2 positions (the first and the one after the last word).
@@ -88,27 +87,13 @@ def elmo(
     words = SentenceBoundaries(
         boundary_characters(257), boundary_characters(258), name="sentence_boundaries"
     )(characters)
-    char_cnn = CharCNN(
-        num_characters,
-        embedding_size,
-        filters,
-        activation,
-        num_highway,
-        # bilm-tf projects only where the widths differ.
-        None if projection_size == sum(n for _, n in filters) else projection_size,
-        dtype=dtype,
-        name="char_cnn",
-    )
+    # bilm-tf projects only where the widths differ.
+    projected = None if projection_size == sum(n for _, n in filters) else projection_size
+    sizes = num_characters, embedding_size, filters
+    char_cnn = CharCNN(*sizes, activation, num_highway, projected, dtype=dtype, name="char_cnn")
+    clips = cell_clip, projection_clip
     bilm = BiLM(
-        num_layers,
-        units,
-        projection_size,
-        cell_clip,
-        projection_clip,
-        residual,
-        dropout,
-        dtype=dtype,
-        name="bilm",
+        num_layers, units, projection_size, *clips, residual, dropout, dtype=dtype, name="bilm"
     )
     mix = ScalarMix(num_layers + 1, layer_norm, l2, dtype=dtype, name="scalar_mix")
     mask = words[:, :, 0] != 0
@@ -200,12 +185,8 @@ def elmo_pretrainer(
     losses = SampledSoftmax(vocab_size, num_samples, name="softmax")(
         hidden, ops.concatenate(targets)
     )
-    forward_losses, backward_losses = ops.split(losses, 2)
-    outputs = {
-        "forward_losses": forward_losses,
-        "backward_losses": backward_losses,
-        "state": state,
-    }
+    outputs = dict(zip(("forward_losses", "backward_losses"), ops.split(losses, 2), strict=True))
+    outputs["state"] = state
     return keras.Model({x.name: x for x in inputs}, outputs, name=name)
 
 

@@ -25,6 +25,10 @@ from tfnlp.layers import (
 from tfnlp.layers.types import DType, Tensor
 
 _LAST = 2**30  # larger than any place
+_OF_BLOCKS = (
+    "num_heads", "intermediate_size", "dropout", "attention_dropout", "activation", "norm_first",
+    "norm_epsilon", "dtype",
+)  # fmt: skip
 
 
 def encoder_inputs(
@@ -85,6 +89,11 @@ def normalized(embedded: Tensor, norm_epsilon: float, dropout: float, dtype: DTy
     """Return `drop(LN(x))` of the sum of the embeddings."""
     x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(embedded)
     return Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
+
+
+def of_blocks(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the arguments of a model that are its blocks'."""
+    return {name: arguments[name] for name in _OF_BLOCKS if name in arguments}
 
 
 def transformer_blocks(

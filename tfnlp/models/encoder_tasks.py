@@ -12,7 +12,6 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout
-from tfnlp.layers.heads import at_positions
 from tfnlp.layers.types import Tensor
 from tfnlp.models.bert import bert
 from tfnlp.models.encoder_parts import encoder_inputs
@@ -24,21 +23,7 @@ from tfnlp.models.task_heads import fold, head_of, hidden_layer, unfold
 def bert_for_tasks(
     encoder: keras.Model | None, config: dict[str, Any], **changes: Any
 ) -> keras.Model:
-    """Return a copy of a BERT, built with changed arguments; see `encoder_for_tasks`.
-
-    Args:
-        encoder: a model made by `bert(**config)`, or None: all weights are new.
-        config: dict of the arguments that made it.
-        **changes: arguments of `bert` to change, such as `dropout` or `dtype`;
-            `pooler=False` leaves the pooler out; not those that change the shape of a weight.
-            `seq_length` is None unless given.
-
-    Returns:
-        a model as made by `bert`; `encoder` is not changed.
-
-    Raises:
-        ValueError: for weights that do not fit `config` and `changes`.
-    """
+    """Return a copy of a BERT, built with changed arguments, by `encoder_for_tasks`."""
     return encoder_for_tasks(bert, encoder, config, **changes)
 
 
@@ -48,13 +33,15 @@ def encoder_for_tasks(
     config: dict[str, Any],
     **changes: Any,
 ) -> keras.Model:
-    """Return a copy of an encoder, built with changed arguments.
+    """Return a copy of an encoder, which is not changed, built with changed arguments.
 
     Args:
         build: the function that made it, such as `bert`, called with keywords.
         encoder: a model made by `build(**config)`, or None: all weights are new.
         config: dict of the arguments that made it.
-        **changes: arguments of `build` to change; see `bert_for_tasks`.
+        **changes: arguments of `build` to change, such as `dropout` or `dtype`; `pooler=False`
+            leaves the pooler out; not those that change the shape of a weight. `seq_length` is
+            None unless given.
 
     Raises:
         ValueError: for weights that do not fit `config` and `changes`.
@@ -111,8 +98,8 @@ def bert_task(
         drop_first: whether `h_0` is dropped out before the hidden layer (not in DistilBERT).
         crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
             decoding are up to the task; 0: none.
-        window: with "mention" the tokens of a window, of which T is a multiple.
-        width: with "mention" the most words of a mention.
+        window, width: with "mention" the tokens of a window, of which T is a multiple, and the most
+            words of a mention.
 
     Inputs: dict of int32 `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`,
     `[B, T]` or, for "choice", `[B, C, T]`; of an encoder of packed rows also `sequence_ids` and,
@@ -142,7 +129,7 @@ def bert_task(
     if head.of_tokens:
         vectors = _without_pooler(encoder)(inputs)["sequence_output"]  # [B, T, H]
         real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
-        return keras.Model(inputs, head.outputs(vectors, real, initializer, drop), name=name)
+        return keras.Model(inputs, head.outputs(vectors, real, initializer, drop=drop), name=name)
 
     if head.of_documents:
         inputs = {**inputs, **head.inputs(seq_length)}
@@ -211,14 +198,8 @@ def gpt_with_extra_tokens(
     `encoder` is not changed.
 
     Args:
-        encoder: a model made by `gpt(**config)`, or None: all weights are new.
-        config: dict of the arguments of `gpt` that made it, `vocab_size` among them.
+        encoder, config, changes: of `gpt`, see `encoder_for_tasks`.
         extra: tokens to add.
-        **changes: arguments of `gpt` to change, such as `dropout` or `dtype`; not those that change
-            a weight's shape. `seq_length` is None unless given.
-
-    Returns:
-        a model as made by `gpt`.
 
     Raises:
         ValueError: for weights that do not fit `config` and `changes`.
@@ -286,7 +267,7 @@ def gpt_task(
     drop = Dropout(dropout, name="classifier_dropout")
     real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
     if head.of_tokens:
-        outputs = head.outputs(hidden, real, initializer, drop)
+        outputs = head.outputs(hidden, real, initializer, drop=drop)
     else:
         inputs["extract_positions"] = keras.Input(
             (sequences,), dtype="int32", name="extract_positions"
@@ -308,7 +289,7 @@ def _at_start(found: dict[str, Tensor], positions: Tensor | None = None) -> Tens
     if "pooled_output" in found:
         return found["pooled_output"]
     if positions is not None:
-        return at_positions(found["sequence_output"], positions)
+        return ops.take_along_axis(found["sequence_output"], positions[..., None], axis=1)
     return found["sequence_output"][:, 0]
 
 

@@ -106,13 +106,9 @@ def feature_task(
         dropout: rate on E[id], on each biLSTM's output and before U.
         lm_dropout: rate on the mixed features.
         mix_l2: lambda of `lambda |w|^2`, which pulls the mix towards the mean of the layers.
-        seq_length: static length T, or None for any length.
-        crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
-            decoding are up to the task; 0: none.
         predicate_size: size of an embedding of whether a token is of the predicate, beside the
             features (He et al. 2017, section 2.2); 0: none.
-        window: with "mention" the tokens of a window, of which T is a multiple.
-        width: with "mention" the most words of a mention.
+        seq_length, crf, window, width: as of `bert_task`.
 
     Inputs: dict of float32 `lm_layers` `[B, T, L, D]` (zeros at padding and at special tokens);
     with `predicate_size` int32 `predicate_mask` `[B, T]`, 1 at the predicate;

@@ -18,41 +18,26 @@ class Decoder(Protocol):
     `GPTDecoder`, `Seq2SeqDecoder` and `TransformerDecoder` have this interface. The prompt of an
     encoder-decoder is the source.
 
-    Attributes:
-        vocab_size: tokens V that the logits are of.
-
     A decoder may have an int `constant_parts`: how many of the last parts of its cache depend on
     the prompt alone.
     """
 
-    vocab_size: int
+    vocab_size: int  # tokens V that the logits are of
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read prompts.
+        """Read prompts, int32 `[B, P]` with a mask, bool `[B, P]`, False for padding.
 
-        Args:
-            ids: int32 `[B, P]`.
-            mask: bool `[B, P]`, False for padding.
-            size: P and the number of tokens that will follow.
-
-        Returns:
-            logits of the next token, float32 `[B, V]`; the cache, a tuple of tensors `[B, ...]`.
+        `size` is P and the number of tokens that will follow. Returned are logits of the next
+        token, float32 `[B, V]`, and the cache, a tuple of tensors `[B, ...]`.
         """
         ...
 
     def step(
         self, tokens: Tensor, index: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Read one more token.
+        """Read one more token, int32 `[B]`; return what `prefill` does.
 
-        Args:
-            tokens: int32 `[B]`.
-            index: int32 scalar, P and the number of tokens that were read after the prompt.
-            mask: bool `[B, P]`, of the prompt.
-            cache: from the call before.
-
-        Returns:
-            as `prefill`.
+        `index` is P and the number of tokens that were read after the prompt, whose mask is given.
         """
         ...
 
@@ -353,10 +338,7 @@ def _draw(p: Tensor, u: Tensor) -> Tensor:
 
 
 def uniform(seeds: Tensor, step: Tensor) -> Tensor:
-    """Return a number in [0, 1) for each seed, 24 bits of `threefry((seed, 0), (step, 0))`.
-
-    Seeds are int32 `[B]`, the step an int scalar, the numbers float32 `[B]`.
-    """
+    """Return numbers in [0, 1) of seeds `[B]`, 24 bits of `threefry((seed, 0), (step, 0))`."""
     seeds = ops.cast(seeds, "uint32")
     zeros = ops.zeros_like(seeds)
     bits, _ = threefry((seeds, zeros), (zeros + ops.cast(step, "uint32"), zeros))

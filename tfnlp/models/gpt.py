@@ -18,6 +18,7 @@ from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
 from tfnlp.models.encoder_parts import (
     encoder_outputs,
+    of_blocks,
     output_table,
     packed_input,
     restarted,
@@ -62,23 +63,12 @@ def gpt(
     it, so that padding may stand on either side: it changes nothing at real positions.
 
     Args:
-        vocab_size: tokens V.
-        num_layers: Transformer blocks L.
-        hidden_size: width H.
-        num_heads: attention heads, a divisor of H.
-        intermediate_size: width of the feed-forward nets.
-        max_positions: longest sequence.
         norm_first: GPT-2's order of the layer norms instead of GPT's.
-        dropout: rate on the embeddings and on each sub-layer's output while training.
-        attention_dropout: rate on the attention probabilities.
         activation: "gelu_tanh" (both papers' code), or "gelu".
-        norm_epsilon: epsilon of the layer norms.
         initializer_range: standard deviation of the normal that fills the weights; with
             `norm_first` that of the kernels which feed the residual stream is divided by
             `sqrt(2 L)` (GPT-2, section 2.3).
-        seq_length: static length T, or None for any length.
-        packed: add the input `sequence_ids` for rows of several sequences, see `bert`.
-        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
+        others: as of `bert`.
 
     Inputs: dict of int32 `[B, T]`: `input_word_ids` and `input_mask` (1 for real tokens).
 
@@ -89,6 +79,7 @@ def gpt(
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
             seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
     """
+    block = of_blocks(locals())
     check_positive(num_layers=num_layers)
 
     inputs = {
@@ -110,19 +101,9 @@ def gpt(
         max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
     )(tokens, positions=before)
     drop = Dropout(dropout, dtype=dtype, name="embedding_dropout")
+    divisor = (2 * num_layers) ** 0.5 if norm_first else 1.0
     blocks = transformer_blocks(
-        num_layers,
-        initializer,
-        num_heads=num_heads,
-        intermediate_size=intermediate_size,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        activation=activation,
-        norm_first=norm_first,
-        norm_epsilon=norm_epsilon,
-        causal=True,
-        residual_divisor=(2 * num_layers) ** 0.5 if norm_first else 1.0,
-        dtype=dtype,
+        num_layers, initializer, causal=True, residual_divisor=divisor, **block
     )
     outputs = encoder_outputs(drop(tokens + positions), inputs, blocks)
     if norm_first:
@@ -164,12 +145,8 @@ class GPTDecoder:
 
     Args:
         model: from `gpt` or `gpt_pretrainer`, of whose tables the output's is taken.
-        vocab_size: only the first so many tokens are generated; None: all of the model's. Some
+        vocab_size: V, the first so many tokens are generated; None: all of the model's. Some
             tables have more rows than the vocabulary has tokens.
-
-    Attributes:
-        vocab_size: V, as given.
-        max_positions: of the model.
     """
 
     def __init__(self, model: keras.Model, vocab_size: int | None = None) -> None:

@@ -29,6 +29,7 @@ from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
     normalized,
+    of_blocks,
     restarted,
     transformer_blocks,
 )
@@ -82,6 +83,7 @@ def roberta(
 
     Inputs, outputs, errors: those of `bert`.
     """
+    block = of_blocks(locals())
     check_positive(num_layers=num_layers)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
@@ -112,19 +114,7 @@ def roberta(
             dtype=dtype,
             name="segment_embedding",
         )(types if num_segments > 1 else keras.ops.zeros_like(types))
-    blocks = list(
-        transformer_blocks(
-            num_layers,
-            initializer,
-            num_heads=num_heads,
-            intermediate_size=intermediate_size,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation=activation,
-            norm_epsilon=norm_epsilon,
-            dtype=dtype,
-        )
-    )
+    blocks = list(transformer_blocks(num_layers, initializer, **block))
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
     bias = None

@@ -194,10 +194,7 @@ class Seq2SeqDecoder:
     Args:
         model: from `seq2seq`.
         start_id: the first token of the decoder's input.
-        vocab_size: only the first so many tokens are generated; None: all of the model's.
-
-    Attributes:
-        vocab_size: V, as given.
+        vocab_size: as of `GPTDecoder`.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:

@@ -8,11 +8,15 @@ import keras
 from keras import ops
 
 from tfnlp.layers import CRF, Dropout
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.types import Initializer, Tensor
 from tfnlp.models.coreference import Coreference
 
 Outputs = dict[str, Tensor]
 Layer = Callable[[Tensor], Tensor]
+
+
+def _same(h: Tensor) -> Tensor:
+    return h
 
 
 class Head(abc.ABC):
@@ -102,22 +106,11 @@ class TokenHead(Head):
     of_tokens: ClassVar[bool] = True
 
     @abc.abstractmethod
-    def outputs(
-        self,
-        h: Tensor,
-        real: Tensor,
-        initializer: keras.Initializer,
-        drop: Layer = lambda h: h,
-        above: Layer = lambda h: h,
-    ) -> Outputs:
-        """Return the named outputs, float32, of h `[B, T, F]`.
+    def outputs(self, h: Tensor, real: Tensor, initializer: Initializer, **_: Layer) -> Outputs:
+        """Return the named outputs, float32, of h `[B, T, F]`; `real` is bool `[B, T]`.
 
-        Args:
-            h: the vectors.
-            real: bool `[B, T]`.
-            initializer: of the kernels.
-            drop: dropout on h, of tags.
-            above: what stands between h and the vectors that the ends of spans are found in.
+        Tags take `drop`, the dropout on h; spans `above`, what stands between h and the vectors
+        that ends are found in.
         """
 
 
@@ -130,12 +123,7 @@ class TagHead(TokenHead):
     name, least = "tag", 2
 
     def outputs(
-        self,
-        h: Tensor,
-        real: Tensor,
-        initializer: keras.Initializer,
-        drop: Layer = lambda h: h,
-        above: Layer = lambda h: h,
+        self, h: Tensor, real: Tensor, initializer: Initializer, drop: Layer = _same, **_: Layer
     ) -> Outputs:
         dense = keras.layers.Dense(
             self.classes, kernel_initializer=initializer, dtype="float32", name="classifier"
@@ -156,12 +144,7 @@ class SpanHead(TokenHead):
     name, packs = "span", False
 
     def outputs(
-        self,
-        h: Tensor,
-        real: Tensor,
-        initializer: keras.Initializer,
-        drop: Layer = lambda h: h,
-        above: Layer = lambda h: h,
+        self, h: Tensor, real: Tensor, initializer: Initializer, above: Layer = _same, **_: Layer
     ) -> Outputs:
         outputs = {}
         for name, vectors in (("start", h), ("end", above(h))):

@@ -17,6 +17,7 @@ from tfnlp.layers import (
 )
 from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.encoder_parts import of_blocks
 
 # Table 3 of the paper; its vocabulary of English and German has about 37,000 tokens.
 TRANSFORMER_BASE = dict(vocab_size=37000, num_layers=6, hidden_size=512, num_heads=8)
@@ -56,15 +57,8 @@ def transformer(
     Args:
         vocab_size: tokens V, of both languages together.
         num_layers: blocks L of the encoder, and as many of the decoder.
-        hidden_size: width H.
-        num_heads: attention heads, a divisor of H.
-        intermediate_size: width of the feed-forward nets.
-        dropout: rate on the embeddings and on each sub-layer's output while training.
-        attention_dropout: rate on the attention probabilities.
-        activation: of the feed-forward nets.
         norm_first: layer norms before the sub-layers instead of after.
-        norm_epsilon: epsilon of the layer norms.
-        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
+        others: as of `bert`.
 
     Inputs: dict of int32: `input_word_ids` `[B, S]`, `input_mask` `[B, S]` (1 for real tokens),
     `target_word_ids` `[B, T]`, the decoder's input: a start token, then the target shifted to
@@ -80,6 +74,7 @@ def transformer(
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, an unknown
             activation, or a rate outside [0, 1).
     """
+    block = of_blocks(locals())
     check_positive(num_layers=num_layers)
     names = ("input_word_ids", "input_mask", "target_word_ids")
     inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in names}
@@ -97,16 +92,6 @@ def transformer(
         tokens = table(ids) * hidden_size**0.5  # [B, S or T, H]
         return Dropout(dropout, dtype=dtype, name=f"{part}_dropout")(tokens + positions(tokens))
 
-    block = dict(
-        num_heads=num_heads,
-        intermediate_size=intermediate_size,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        activation=activation,
-        norm_first=norm_first,
-        norm_epsilon=norm_epsilon,
-        dtype=dtype,
-    )
     encoder_outputs = _encoder(
         embedded(inputs["input_word_ids"], "encoder"), real, num_layers, block
     )
@@ -170,12 +155,7 @@ class TransformerDecoder:
     Args:
         model: from `transformer`.
         start_id: the first token of the decoder's input.
-        vocab_size: only the first so many tokens are generated; None: all of the model's. Some
-            tables have more rows than the vocabulary has tokens.
-
-    Attributes:
-        vocab_size: V, as given.
-        constant_parts: how many of the last parts of a cache depend on the source alone.
+        vocab_size: as of `GPTDecoder`.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
