@@ -73,21 +73,13 @@ _OF_WIDE = Tiles(64, 32, 4, 2)  # for up to 128
 
 @dataclasses.dataclass(frozen=True)
 class _Form:
-    """What a kernel is compiled for.
+    """What a kernel is compiled for."""
 
-    Args:
-        parts: of q, k and v: which array has it, and at which index of its third axis.
-        scale: of the scores, `1 / sqrt(D)`.
-        causal: query t sees keys <= t only.
-        dropped: of 65536, see `Drops`; 0 for none.
-        interpret: run the kernels in Python, on any device.
-    """
-
-    parts: tuple[tuple[int, int], ...]
-    scale: float
+    parts: tuple[tuple[int, int], ...]  # of q, k and v: the array, the index of its third axis
+    scale: float  # of the scores, `1 / sqrt(D)`
     causal: bool
-    dropped: int
-    interpret: bool
+    dropped: int  # see `Drops`; 0 for none
+    interpret: bool  # run the kernels in Python, on any device
 
     @property
     def kept_scale(self) -> float:
@@ -206,8 +198,7 @@ _attended.defvjp(_forward_and_kept, _backward)
 class _Call:
     """The call of a kernel: a program for `own` positions of each head and row.
 
-    Args:
-        over_keys: the program's own positions are keys, and its turns go over queries.
+    With `over_keys` the program's own positions are keys, and its turns go over queries.
     """
 
     def __init__(
@@ -303,10 +294,7 @@ class _Call:
     def masked(self, x: dict[str, Any], queries: Any, keys: Any, scores: Any) -> Any:
         """Return the scores of a block, with `_MASKED` where they don't count.
 
-        Args:
-            x: references and numbers.
-            queries, keys: first positions of the block.
-            scores: `[t, s]`, or `[s, t]` in a kernel over keys.
+        Its first positions are `queries` and `keys`; in a kernel over keys scores are `[s, t]`.
         """
         of_queries, of_keys, of_query, of_key = self._axes(queries, keys, scores.shape)
         visible = []

@@ -1,11 +1,11 @@
-"""Negative sampling over blocks against a loop over pairs of words."""
+"""Negative sampling and noise-contrastive estimation against a loop over pairs of words."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize, sigmoid
-from tfnlp.layers import CBOWLoss, SkipGramLoss
+from tfnlp.layers import CBOWLoss, NCECBOWLoss, NCESkipGramLoss, SkipGramLoss
 
 V, D, B, L, W, N, K = 30, 7, 3, 6, 2, 4, 5
 
@@ -45,44 +45,56 @@ def pairs(layer, x, block):
     vectors = x["inputs"].astype("float64")
     for centre, near in windows(x, block):
         word = x["word_ids"][block, centre]
-        if layer is SkipGramLoss:
+        if issubclass(layer, SkipGramLoss):
             yield from ((vectors[block, j], [(j, 1.0)], word) for j in near)
         elif near:
             shares = [(j, 1 / len(near)) for j in near]
             yield sum(share * vectors[block, j] for j, share in shares), shares, word
 
 
-def reference(layer, kernel, x, upstream):
-    """Losses, and gradients of `sum upstream * losses` of inputs and kernel, pair by pair."""
+def reference(layer, kernel, shifts, x, upstream):
+    """Losses, and gradients of `sum upstream * losses` pair by pair.
+
+    They are of inputs, kernel and what is added to the scores of words, `[V]`.
+    """
     losses, d_inputs, d_kernel = np.zeros(B), np.zeros((B, L + 2 * W, D)), np.zeros((V, D))
+    d_shifts = np.zeros(V)
     for block in range(B):
         for vector, parts, word in pairs(layer, x, block):
             terms = [(word, 1, 1.0)] + [(n, 0, K / N) for n in x["negative_ids"][block]]
             for output, label, weight in terms:
-                score = kernel[output] @ vector
-                p = sigmoid(score)
+                p = sigmoid(kernel[output] @ vector + shifts[output])
                 losses[block] -= weight * np.log(p if label else 1 - p)
                 slope = upstream[block] * weight * (p - label)
                 d_kernel[output] += slope * vector
+                d_shifts[output] += slope
                 for place, share in parts:
                     d_inputs[block, place] += slope * share * kernel[output]
-    return losses, d_inputs, d_kernel
+    return losses, d_inputs, d_kernel, d_shifts
 
 
-@pytest.mark.parametrize("layer", [SkipGramLoss, CBOWLoss])
+@pytest.mark.parametrize("layer", [SkipGramLoss, CBOWLoss, NCESkipGramLoss, NCECBOWLoss])
 def test_losses_and_gradients_are_those_of_all_pairs(layer):
     loss, x = make(layer)
+    shifts, weights = np.zeros(V), [loss.kernel.value]
+    if layer in (NCESkipGramLoss, NCECBOWLoss):
+        counts = np.arange(V) ** 2
+        loss.set_counts(counts)
+        share = counts**0.75 / (counts**0.75).sum()
+        share[0] = share[1]  # never drawn; its logarithm must be finite all the same
+        shifts = np.asarray(loss.bias, "float64") - np.log(K * share)
+        weights.append(loss.bias.value)
     upstream = np.array([1.0, -2.0, 0.5], "float32")
-    want = reference(layer, np.asarray(loss.kernel, "float64"), x, upstream)
+    want = reference(layer, np.asarray(loss.kernel, "float64"), shifts, x, upstream)
     inputs = tf.constant(x["inputs"])
     with tf.GradientTape() as tape:
         tape.watch(inputs)
         losses = loss(**{**x, "inputs": inputs})
         total = tf.reduce_sum(losses * upstream)
-    d_inputs, d_kernel = tape.gradient(total, [inputs, loss.kernel.value])
-    assert isinstance(d_kernel, tf.IndexedSlices)  # never the whole table
-    got = [losses, d_inputs, tf.convert_to_tensor(d_kernel)]
-    for g, w in zip(got, want, strict=True):
+    d_inputs, *found = tape.gradient(total, [inputs, *weights])
+    assert all(isinstance(d, tf.IndexedSlices) for d in found)  # never the whole table
+    got = [losses, d_inputs, *map(tf.convert_to_tensor, found)]
+    for g, w in zip(got, want[: len(got)], strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
 
 

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import randomize
-from tfnlp.layers import SampledSoftmax, sampled_softmax
+from tests.layers.reference import randomize, sigmoid
+from tfnlp.layers import NoiseContrastiveSoftmax, SampledSoftmax, sampled_softmax
 from tfnlp.layers.sampled_softmax import expected_counts
 
-V, P, N = 40, 5, 6
+V, P, N, K = 40, 5, 6, 12
 
 
-def make(num_samples, vocab_size=V, seed=1, scale=0.5):
-    layer = SampledSoftmax(vocab_size, num_samples, seed=seed)
+def make(num_samples, vocab_size=V, seed=1, scale=0.5, layer=SampledSoftmax):
+    layer = layer(vocab_size, num_samples, seed=seed)
     layer.build((None, P))
     randomize(layer, np.random.default_rng(0), scale)
     return layer
@@ -155,3 +155,45 @@ def test_without_targets_it_gives_all_scores():
         np.testing.assert_allclose(tf.reshape(scores, (N, V)), scores_of(layer, x), atol=1e-5)
     log_p = tf.nn.log_softmax(layer(x)).numpy()[np.arange(N), y]
     np.testing.assert_allclose(log_p, -layer(x, y).numpy(), atol=1e-5)
+
+
+def test_noise_contrastive_losses_are_the_formula_and_those_of_tensorflow():
+    layer, (x, y) = make(K, layer=NoiseContrastiveSoftmax), draw()
+    scores, counts = scores_of(layer, x), expected_counts(V, K)
+    for _ in range(5):
+        words = next_words(layer)
+        want = []
+        for score, target in zip(scores, y, strict=True):
+            loss = -np.log(sigmoid(score[target] - np.log(counts[target])))
+            for word in words:
+                loss -= np.log(1 - sigmoid(score[word] - np.log(counts[word])))
+            want.append(loss)
+        got = layer(x, y, training=True)
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+        theirs = tf.nn.nce_loss(
+            layer.kernel.value,
+            layer.bias.value,
+            y[:, None].astype("int64"),
+            x,
+            K,
+            V,
+            sampled_values=(words.astype("int64"), counts[y][:, None].astype("float32"),
+                            counts[words].astype("float32")),
+        )  # fmt: skip
+        np.testing.assert_allclose(got, theirs, rtol=1e-5)
+
+
+def test_noise_contrastive_is_measured_by_the_full_softmax():
+    layer, (x, y) = make(K, layer=NoiseContrastiveSoftmax), draw()
+    np.testing.assert_allclose(layer(x, y), full_losses(layer, x, y), rtol=1e-5)
+    np.testing.assert_allclose(
+        make(V, layer=NoiseContrastiveSoftmax)(x, y, training=True),
+        full_losses(layer, x, y),
+        rtol=1e-5,
+    )
+
+
+def test_at_first_probabilities_add_up_to_one():
+    layer = NoiseContrastiveSoftmax(V, K)
+    layer.build((None, P))
+    np.testing.assert_allclose(np.exp(layer(np.zeros((1, P), "float32"))).sum(), 1, rtol=1e-5)

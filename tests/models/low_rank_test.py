@@ -5,23 +5,16 @@ import numpy as np
 import pytest
 
 from tests.layers.reference import randomize
-from tests.models import bert_reference, gpt_reference
+from tests.models import bert_reference
+from tests.models.packed_test import ENCODERS
 from tfnlp import models
 from tfnlp.layers import LowRank
 from tfnlp.models.first_position import encoder_at_first
 
-BERT, GPT = bert_reference.SMALL, gpt_reference.SMALL
+BERT = bert_reference.SMALL
 ALL = ("query", "key", "value", "attention_output", "intermediate", "output")
 rng = np.random.default_rng(0)
 IDS = rng.integers(1, 9, (2, 6)).astype("int32")
-MAKE = {
-    "bert": lambda: models.bert(**BERT),
-    "albert": lambda: models.albert(**BERT, embedding_size=5),
-    "distilbert": lambda: models.distilbert(**BERT),
-    "roberta": lambda: models.roberta(**BERT),
-    "electra": lambda: models.electra(**BERT),
-    "gpt": lambda: models.gpt(**GPT),
-}
 
 
 def outputs(model):
@@ -31,9 +24,10 @@ def outputs(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("kind", ENCODERS)
 def test_every_encoder(kind):
-    model = MAKE[kind]()
+    make, sizes = ENCODERS[kind]
+    model = make(**sizes)
     randomize(model, rng)
     before, paths = outputs(model), [v.path for v in model.weights]
     count = models.add_low_rank(model, LowRank(2, ALL))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.layers import reference
-from tests.layers.sinusoid_test import formula
+from tests.layers.embeddings_test import sinusoid
 from tfnlp.models import transformer
 
 V, L, H, HEADS, START, STOP = 17, 2, 12, 3, 1, 2
@@ -63,7 +63,7 @@ def transformer_reference(source, target, model, norm_first=False, activation="r
     kind = dict(activation=activation, norm_first=norm_first, epsilon=epsilon)
 
     def embedded(ids):
-        return (table[ids] * np.sqrt(H) + formula(range(len(ids)), H))[None]
+        return (table[ids] * np.sqrt(H) + sinusoid(range(len(ids)), H))[None]
 
     def normed(x, part):
         return reference.layer_norm(x, reference.inside(w, f"{part}_norm"), epsilon)

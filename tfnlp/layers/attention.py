@@ -28,13 +28,11 @@ _BLOCK = 2**22  # scores of a block
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """A way to compute attention: up to rounding all give the same, gradients included.
+    """A way to compute all heads of attention: up to rounding all give the same, and gradients.
 
-    Args:
-        attend: function of (projections, a `Visible`, `Drops` or None) that returns all heads.
-        columns: whether positions are the last axis: it takes queries, keys and values
-            `[B, N, D, T]` and returns `[B, N, D, T]`. Otherwise it takes what `_project` returns,
-            of self-attention one array, else two, and returns `[B, T, N, D]`.
+    With `columns` positions are the last axis: it takes queries, keys and values `[B, N, D, T]` and
+    returns `[B, N, D, T]`. Otherwise it takes what `_project` returns, of self-attention one array,
+    else two, and returns `[B, T, N, D]`.
     """
 
     attend: Callable[[Sequence[Tensor], Visible, Drops | None], Tensor]

@@ -18,17 +18,11 @@ MASKED = -1e9  # a masked score: its exp() is 0 in float32, and no row becomes N
 
 @dataclasses.dataclass(frozen=True)
 class Visible:
-    """Which keys a query attends to.
+    """Which keys a query attends to."""
 
-    Args:
-        mask: bool `[B, S]`, True for real keys, or None.
-        sequences: int `[B, T]` with T = S: keys of the same number only; or None.
-        causal: query t attends to keys <= t only.
-    """
-
-    mask: Tensor | None = None
-    sequences: Tensor | None = None
-    causal: bool = False
+    mask: Tensor | None = None  # bool `[B, S]`, True for real keys
+    sequences: Tensor | None = None  # int `[B, T]`, T = S: keys of the same number only
+    causal: bool = False  # query t attends to keys <= t only
 
     def bias(self, queries: int | Tensor, keys: int | Tensor, start: Any = None) -> Tensor | None:
         """Return the `bias` of so many queries and keys.
@@ -49,16 +43,11 @@ class Drops:
     """Dropout of the probabilities, decided by `tfnlp.layers.dropout.hashed_mask`.
 
     The heads n and n + ceil(N / 2) take the two halves of the same random words.
-
-    Args:
-        rows: int32 `[B, ceil(N / 2), T]`, random.
-        columns: int32 `[S]`, random.
-        dropped: from 1 to 65535; a probability becomes 0 with probability `dropped / 65536`.
     """
 
-    rows: Tensor
-    columns: Tensor
-    dropped: int
+    rows: Tensor  # int32 `[B, ceil(N / 2), T]`, random
+    columns: Tensor  # int32 `[S]`, random
+    dropped: int  # from 1 to 65535; a probability becomes 0 with probability `dropped / 65536`
 
     @property
     def scale(self) -> float:

@@ -24,19 +24,14 @@ _SUMS = ("slopes", "vector")  # gradients of an additive score that are summed o
 class Fixed:
     """Settings and constants of the recurrence, which get no gradient.
 
-    Args:
-        feeding: the attentional vector `h~ = tanh([c; h] W_o)` is fed to the next step, and is
-            the output. Otherwise the context is fed to the cell, and `[c; h]` is the output.
-        unit_queries: of the score, see `project_queries`.
-        bias: float32 `[B, 1, S]` or 0.0, added to the energies.
-        drops: `drop_i` for each layer i but the first, the factors of its input from the layer
-            below, `[T, B, U]`; or empty.
+    With `feeding` the attentional vector `h~ = tanh([c; h] W_o)` is fed to the next step, and is
+    the output. Otherwise the context is fed to the cell, and `[c; h]` is the output.
     """
 
     feeding: bool
-    unit_queries: bool
-    bias: Tensor
-    drops: dict[str, Tensor]
+    unit_queries: bool  # see `project_queries`
+    bias: Tensor  # float32 `[B, 1, S]` or 0.0, added to the energies
+    drops: dict[str, Tensor]  # `drop_i`: factors of the input of layer i from below, `[T, B, U]`
 
 
 def attention_loop(

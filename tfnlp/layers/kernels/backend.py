@@ -103,6 +103,17 @@ def kept(x: Tensor) -> Tensor:
     return by_target(forms.barrier, lambda x: x, x)
 
 
-def entries(x: Tensor, first: Tensor, count: int) -> Tensor:
-    """Return `count` entries of x from `first`."""
-    return ops.slice(x, (first, *[0] * (len(x.shape) - 1)), (count, *x.shape[1:]))
+def entries(x: Tensor, first: Tensor, count: int, axis: int = 0) -> Tensor:
+    """Return `count` entries of x from `first` along an axis."""
+    start, shape = [0] * len(x.shape), list(x.shape)
+    start[axis], shape[axis] = first, count
+    return ops.slice(x, start, shape)
+
+
+def padded(x: Tensor, size: int, axis: int = 0) -> Tensor:
+    """Return x with zeros behind it up to `size` entries along an axis."""
+    if x.shape[axis] == size:
+        return x
+    padding = [(0, 0)] * len(x.shape)
+    padding[axis] = (0, size - x.shape[axis])
+    return ops.pad(x, padding)

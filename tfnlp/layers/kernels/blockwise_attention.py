@@ -22,7 +22,7 @@ from keras import ops
 
 from tfnlp.layers.dropout import hashed_mask
 from tfnlp.layers.kernels.attention import Drops, Visible, bias
-from tfnlp.layers.kernels.backend import by_target, entries, forms, with_gradient
+from tfnlp.layers.kernels.backend import by_target, entries, forms, padded, with_gradient
 from tfnlp.layers.kernels.products import product
 from tfnlp.layers.types import Tensor
 
@@ -224,7 +224,7 @@ class _Turns:
                 carry, found = block(carry, first, keys, {**shared, **some})
                 outputs.append(found)
             return carry, tuple(ops.concatenate(x, -1) for x in zip(*outputs, strict=True))
-        cut = {name: _padded(x, count * size, _QUERY_AXIS[name]) for name, x in cut.items()}
+        cut = {name: padded(x, count * size, _QUERY_AXIS[name]) for name, x in cut.items()}
         return self._loop(block, carry, count, cut, shared)
 
     def _loop(
@@ -234,13 +234,8 @@ class _Turns:
         size = self.blocks.queries
 
         def some(at: Tensor) -> Named:
-            found = {}
-            for name, x in cut.items():
-                axis = _QUERY_AXIS[name]
-                start, shape = [0] * len(x.shape), list(x.shape)
-                start[axis], shape[axis] = at * size, size
-                found[name] = ops.slice(x, start, shape)
-            return {**shared, **found}
+            here = {n: entries(x, at * size, size, _QUERY_AXIS[n]) for n, x in cut.items()}
+            return {**shared, **here}
 
         def turn(at: Tensor, state: tuple) -> tuple:
             here = some(at)
@@ -251,7 +246,7 @@ class _Turns:
 
         # The first block says which outputs there are.
         carry, first = block(carry, 0, self.source, some(0))
-        outputs = tuple(_padded(x, count * size, 2) for x in first)
+        outputs = tuple(padded(x, count * size, 2) for x in first)
         carry, outputs = ops.fori_loop(1, count, turn, (carry, outputs))
         return carry, tuple(x[..., : self.length] for x in outputs)
 
@@ -288,13 +283,6 @@ def _softmax(x: Tensor) -> Tensor:
 
 def _part(x: Tensor, first: int, end: int, axis: int) -> Tensor:
     return x[(slice(None),) * axis + (slice(first, end),)]
-
-
-def _padded(x: Tensor, size: int, axis: int) -> Tensor:
-    """Return x with zeros behind it up to `size` along an axis."""
-    padding = [(0, 0)] * len(x.shape)
-    padding[axis] = (0, size - x.shape[axis])
-    return ops.pad(x, padding)
 
 
 def _swapped(x: Tensor) -> Tensor:

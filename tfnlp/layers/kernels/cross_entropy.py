@@ -15,7 +15,7 @@ from typing import Any
 
 from keras import ops
 
-from tfnlp.layers.kernels.backend import beside, entries, has_kernels, with_gradient
+from tfnlp.layers.kernels.backend import beside, entries, has_kernels, padded, with_gradient
 from tfnlp.layers.kernels.products import plain_tied_projection, product, sum_of_rows
 from tfnlp.layers.types import Tensor
 
@@ -122,7 +122,7 @@ def _over_positions(
     h, table, *bias = parts
     count, turns = h.shape[0], -(-h.shape[0] // positions)
     rows = {"h": h, "ids": ids, "weights": weights}
-    rows = {name: _padded(x, turns * positions) for name, x in rows.items()}
+    rows = {name: padded(x, turns * positions) for name, x in rows.items()}
     table = ops.cast(table, h.dtype)
     turned = ops.transpose(table)  # [H, V]
 
@@ -168,10 +168,3 @@ def _turn(
 def _biased(z: Tensor, bias: Tensor | None) -> Tensor:
     z = ops.cast(z, "float32")
     return z if bias is None else z + bias
-
-
-def _padded(x: Tensor, size: int) -> Tensor:
-    """Return x with zeros behind it up to `size` entries."""
-    if x.shape[0] == size:
-        return x
-    return ops.pad(x, [(0, size - x.shape[0])] + [(0, 0)] * (len(x.shape) - 1))
