@@ -91,7 +91,8 @@ class OneLabelRows(TextRows):
 
     def of_table(self, table: Table, how: Reading) -> TaskData:
         chosen, answer = find_columns(table, how)
-        return text_examples(table, how, one_or_two(chosen), answer, self.label_of)
+        blank = not how.labelled
+        return text_examples(table, how, one_or_two(chosen), answer, self.label_of, blank)
 
     @abc.abstractmethod
     def label_of(self, found: object) -> object:
@@ -111,16 +112,12 @@ def text_examples(
     texts: list[Column],
     answer: Column | None,
     label_of: Callable[[object], Any],
-    may_be_blank: bool | None = None,
+    may_be_blank: bool,
 ) -> TaskData:
-    """Return examples of columns of texts and one of labels, of which some are left out.
-
-    Texts may be blank if they have no labels, unless `may_be_blank` says it.
-    """
-    blank = not how.labelled if may_be_blank is None else may_be_blank
+    """Return examples of columns of texts and one of labels, of which some are left out."""
 
     def make(row: dict | list) -> TaskExample:
-        segments = texts_of_row(row, texts, blank)
+        segments = texts_of_row(row, texts, may_be_blank)
         found = label_cell(row, answer, how.labelled)
         if isinstance(found, str) and found in how.drop:
             if how.labelled:
