@@ -57,7 +57,7 @@ def toy_task(
     return objectives.ElmoPretraining(model, corpus.characters(), batch_size, distinct=distinct)
 
 
-def toy_trainer(strategy=None, task=None, optimizer=None, **arguments):
+def toy_trainer(strategy=None, task=None, optimizer=None, rate=0.2, **arguments):
     """A trainer of the toy model with one layer; `task` holds arguments of `toy_task`."""
     strategy = strategy or training.default_strategy()
     with strategy.scope():
@@ -65,7 +65,7 @@ def toy_trainer(strategy=None, task=None, optimizer=None, **arguments):
     return training.Trainer(
         task,
         optimizer or training.Adagrad(),
-        0.2,
+        rate,
         strategy=strategy,
         **{"clip_norm": 0.5, **arguments},
     )

@@ -54,8 +54,7 @@ def test_every_way_to_take_a_step_gives_the_same_numbers(one_device, name):
 
 def test_training_losses_are_those_of_the_carried_state():
     # With a rate of zero, training only reads: one long window must give the same.
-    trainer = toy_trainer(steps_per_call=2)
-    trainer.engine.body.rate = lambda step: tf.constant(0.0)
+    trainer = toy_trainer(steps_per_call=2, rate=0.0)
     history = trainer.fit(toy_windows(), STEPS, log_every=STEPS, progress=False)
     windows = toy_windows()
     parts = [windows.batch(step) for step in range(STEPS)]
