@@ -204,12 +204,14 @@ def test_the_configuration(paths, library):
 
 
 def test_what_has_no_configuration(paths):
-    with pytest.raises(ValueError, match="loaded object"):
-        hub.Layer(tf.saved_model.load(paths["module"])).get_config()
-    with pytest.raises(ValueError, match="'arguments': .* is not JSON"):
-        hub.Layer(paths["arguments"], arguments=dict(factor=np.float32(3))).get_config()
-    with pytest.raises(ValueError, match="load_options"):
-        hub.Layer(paths["module"], load_options=tf.saved_model.LoadOptions()).get_config()
+    options = tf.saved_model.LoadOptions()
+    for told, handle, given in (
+        ("loaded object", tf.saved_model.load(paths["module"]), {}),
+        ("'arguments'", paths["arguments"], dict(arguments=dict(factor=np.float32(3)))),
+        ("load_options", paths["module"], dict(load_options=options)),
+    ):
+        with pytest.raises(ValueError, match=told):
+            hub.Layer(handle, **given).get_config()
 
 
 # --- Errors

@@ -262,15 +262,6 @@ def test_adam_sees_the_sum_of_a_row(modules, eager):
     np.testing.assert_allclose(layer.variables[0], want, rtol=1e-5)
 
 
-def test_a_tape_gets_a_tensor(modules):
-    layer = hub.Layer(modules / "bag", trainable=True)
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(layer(IDS, training=True) ** 2)
-    gradient = tape.gradient(loss, layer.variables[0].value)
-    assert isinstance(gradient, tf.Tensor)
-    np.testing.assert_allclose(gradient, gradient_of_rows(), rtol=1e-5)
-
-
 # --- Files of Keras
 
 
