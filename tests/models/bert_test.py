@@ -126,7 +126,7 @@ def test_albert_is_a_bert_whose_layers_are_equal():
 
 def test_formula_of_roberta():
     rng, sizes = np.random.default_rng(0), dict(SIZE, max_positions=T)
-    model, inputs = randomized(models.roberta(**sizes), rng), batch(rng)
+    inputs, model = batch(rng), randomized(models.roberta(**sizes), rng)
     outputs = model(inputs)
     layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
     mask = inputs["input_mask"] * (inputs["input_word_ids"] != 1)  # padding that a text has, too
