@@ -143,7 +143,51 @@ class Elmo(LanguageModel, Tunable, Planned):
 
         The best is first (Peters et al. 2018, table 4).
         """
-        return _neighbours(loaded.encoder, settings)
+        encoder = loaded.encoder
+        names = ["word_emb", *(name for name in encoder.output if name.startswith("lstm_outputs"))]
+        if settings.layer not in names:
+            raise ValueError(
+                f"`layer` {settings.layer} is unknown; choose one of {', '.join(names)}"
+            )
+        layer, word = names.index(settings.layer), settings.word
+        documents = tokenized(documents_of(settings.corpus, settings.layout), settings.tokenize)
+        corpus = [sentence.split() for document in documents for sentence in document]
+        sentences = [sentence.split() for sentence in settings.text]
+        asked = {tuple(words) for words in sentences}
+        numbers = [
+            n
+            for n, words in enumerate(corpus)
+            if (word in words or not settings.same) and tuple(words) not in asked
+        ]
+        if not numbers:
+            raise ValueError(
+                f"the corpus does not hold the word {word!r}; give another text or word"
+            )
+
+        module = ElmoModule(encoder)
+        queries = [
+            unit_rows(layers[layer, words.index(word)])
+            for words, layers in zip(sentences, sentence_layers(module, sentences), strict=True)
+        ]
+        queries = np.stack(queries)  # [Q, D]
+        best: list[list] = [[] for _ in sentences]
+        layers = sentence_layers(module, (corpus[n] for n in numbers))
+        for number, values in zip(ProgressBar(numbers, unit="sentences"), layers, strict=True):
+            places = [p for p, w in enumerate(corpus[number]) if w == word or not settings.same]
+            scores = queries @ unit_rows(values[layer, places]).T  # [Q, places]
+            for heap, row in zip(best, scores, strict=True):
+                # Two words of one sentence say little more than one: only the better one is kept.
+                place = int(row.argmax())
+                heapq.heappush(heap, (float(row[place]), number, places[place]))
+                if len(heap) > settings.top:
+                    heapq.heappop(heap)
+        return [
+            [
+                (cosine, corpus[number], place)
+                for cosine, number, place in sorted(heap, reverse=True)
+            ]
+            for heap in best
+        ]
 
     def lines(self, loaded: Pretrained, settings: ElmoPrediction) -> Iterator[str]:
         if settings.word:
@@ -276,46 +320,6 @@ def _held_out_windows(
     rows = max(rows, replicas)
     window = min(window, max(1, corpus.num_tokens // rows))
     return LanguageModelWindows(corpus, batch_size=rows, window=window, reset=reset)
-
-
-def _neighbours(encoder: Model, settings: ElmoPrediction) -> list[list[Neighbour]]:
-    names = ["word_emb", *(name for name in encoder.output if name.startswith("lstm_outputs"))]
-    if settings.layer not in names:
-        raise ValueError(f"`layer` {settings.layer} is unknown; choose one of {', '.join(names)}")
-    layer, word = names.index(settings.layer), settings.word
-    documents = tokenized(documents_of(settings.corpus, settings.layout), settings.tokenize)
-    corpus = [sentence.split() for document in documents for sentence in document]
-    sentences = [sentence.split() for sentence in settings.text]
-    asked = {tuple(words) for words in sentences}
-    numbers = [
-        n
-        for n, words in enumerate(corpus)
-        if (word in words or not settings.same) and tuple(words) not in asked
-    ]
-    if not numbers:
-        raise ValueError(f"the corpus does not hold the word {word!r}; give another text or word")
-
-    module = ElmoModule(encoder)
-    queries = [
-        unit_rows(layers[layer, words.index(word)])
-        for words, layers in zip(sentences, sentence_layers(module, sentences), strict=True)
-    ]
-    queries = np.stack(queries)  # [Q, D]
-    best: list[list] = [[] for _ in sentences]
-    layers = sentence_layers(module, (corpus[n] for n in numbers))
-    for number, values in zip(ProgressBar(numbers, unit="sentences"), layers, strict=True):
-        places = [p for p, w in enumerate(corpus[number]) if w == word or not settings.same]
-        scores = queries @ unit_rows(values[layer, places]).T  # [Q, places]
-        for heap, row in zip(best, scores, strict=True):
-            # Two words of one sentence say little more than one: only the better one is kept.
-            place = int(row.argmax())
-            heapq.heappush(heap, (float(row[place]), number, places[place]))
-            if len(heap) > settings.top:
-                heapq.heappop(heap)
-    return [
-        [(cosine, corpus[number], place) for cosine, number, place in sorted(heap, reverse=True)]
-        for heap in best
-    ]
 
 
 def marked(words: list[str], place: int, around: int = 9) -> str:

@@ -11,7 +11,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.checked import check_size, count_weights, section, stated
 from tfnlp.families.family import Family
 from tfnlp.families.published import opened
-from tfnlp.families.sentence_runs import is_sentence_run, restored
+from tfnlp.families.sentence_runs import SECTION, restored
 from tfnlp.files import given_path
 from tfnlp.formats import Place, recognised, unknown
 from tfnlp.hub import saved_kind
@@ -123,7 +123,7 @@ def _of_run(path: str, dtype: str | None) -> Pretrained:
     run = read_config(path)
     check_run(path)
     family = run_family(path, run)
-    if is_sentence_run(run):
+    if SECTION in run:
         loaded = restored(path, run, family, dtype)
         loaded.run, loaded.family = run, family
         return loaded

@@ -44,11 +44,6 @@ class SentenceRun(SentenceSettings):
         return {name: value for name, value in found.items() if name not in LEFT_OUT}
 
 
-def is_sentence_run(run: dict[str, Any]) -> bool:
-    """Return whether a run's config is of this kind."""
-    return SECTION in run
-
-
 def trainable_encoder(loaded: Pretrained, dropout: float, dtype: str | None) -> tuple[Any, dict]:
     """Return a copy of the encoder to train, and the arguments that make it again.
 

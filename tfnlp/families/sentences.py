@@ -18,7 +18,6 @@ from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import bucket_lengths, token_batches
 from tfnlp.families.sizes import max_positions
-from tfnlp.hub import WordVectorsModule
 from tfnlp.layers import SentencePooling
 from tfnlp.models import sentence_encoder
 from tfnlp.models.first_position import encoder_at_first
@@ -188,20 +187,6 @@ def of_words(
         return _by_length(words.row_lengths().numpy(), compute, spec, done)
 
     return vectors
-
-
-def of_word_vectors(loaded: Pretrained, settings: SentenceSettings) -> Embedding:
-    """Return a function of strings to vectors `[N, D]`: of their words, unseen ones are zeros."""
-    if settings.layer not in (-1, 0):
-        raise ValueError(f"`layer` {settings.layer}: {loaded.family.title} has one layer, 0 or -1")
-    module = WordVectorsModule(loaded.word_vectors, combiner="mean")
-
-    def states(words: tf.RaggedTensor) -> tf.Tensor:
-        distinct, index = tf.unique(words.values)
-        found = tf.gather(module(distinct), index)  # each word is a text of one word
-        return words.with_values(found).to_tensor()  # [B, T, D]
-
-    return of_words(states, loaded.word_vectors.size, settings, loaded.family.title)
 
 
 def read_length(loaded: Pretrained, settings: SentenceSettings) -> int:

@@ -26,7 +26,7 @@ from tfnlp.families.preparation import (
     tokenized_once,
     tokens_of,
 )
-from tfnlp.families.sentences import Embedding, of_word_vectors
+from tfnlp.families.sentences import Embedding, of_words
 from tfnlp.families.vocabularies import FREQUENT_WORDS, Vocabulary
 from tfnlp.layers.hierarchical_softmax import huffman_tree
 from tfnlp.settings.word_vectors import (
@@ -91,7 +91,17 @@ class WordVectors(Family):
         return lambda texts: module(tf.constant(texts))
 
     def sentences(self, loaded: Pretrained, settings: SentenceSettings) -> Embedding:
-        return of_word_vectors(loaded, settings)
+        """Return the function of strings to vectors of their words; unseen ones are zeros."""
+        if settings.layer not in (-1, 0):
+            raise ValueError(f"`layer` {settings.layer}: {self.title} has one layer, 0 or -1")
+        module = hub.WordVectorsModule(loaded.word_vectors, combiner="mean")
+
+        def states(words: tf.RaggedTensor) -> tf.Tensor:
+            distinct, index = tf.unique(words.values)
+            found = tf.gather(module(distinct), index)  # each word is a text of one word
+            return words.with_values(found).to_tensor()  # [B, T, D]
+
+        return of_words(states, loaded.word_vectors.size, settings, self.title)
 
     def predict(
         self, loaded: Pretrained, settings: WordPrediction
