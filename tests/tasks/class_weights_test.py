@@ -18,30 +18,51 @@ LOGITS = np.array(
     [[4.08, -5.11, 0.84, -1.14], [-0.91, -0.43, -4.04, -0.46], [-1.73, 6.65, 0.45, -0.71],
      [-0.56, -1.34, -2.11, -0.78], [0.96, -0.48, 1.92, -0.4], [0.05, 3.09, 1.09, -1.01]]
 )  # fmt: skip
-LABELS = np.array([0, 3, 2, 2, 0, 1], "int32")
+# A class of each example, and sets of labels; the last example is padding.
+LABELS = {
+    "class": np.array([0, 3, 2, 2, 0, 1, 3], "int32"),
+    "label": np.float32(
+        [
+            [0, 1, 0, 1],
+            [1, 0, 0, 1],
+            [0, 1, 0, 0],
+            [1, 0, 0, 0],
+            [0, 0, 0, 0],
+            [1, 0, 1, 0],
+            [1] * 4,
+        ]
+    ),
+}
 WEIGHTS = [0.5, 2.0, 1.0, 3.0]
-# torch 2.14: CrossEntropyLoss(weight=, label_smoothing=)(LOGITS, LABELS)
+# torch 2.14: CrossEntropyLoss(weight=, label_smoothing=) and BCEWithLogitsLoss(pos_weight=)
 TORCH = {
-    (None, 0.0): 1.8813721771399095,
-    (True, 0.0): 1.5907322673991857,
-    (None, 0.1): 1.990205510473243,
-    (True, 0.1): 1.8131700247481937,
+    ("class", None, 0.0): 1.8813721771399095,
+    ("class", True, 0.0): 1.5907322673991857,
+    ("class", None, 0.1): 1.990205510473243,
+    ("class", True, 0.1): 1.8131700247481937,
+    ("label", None, 0.0): 1.1053418071378271,
+    ("label", True, 0.0): 1.4547895342827364,
 }
 
 
-@pytest.mark.parametrize("weighted, epsilon", TORCH)
-def test_the_loss_of_a_batch_is_torchs(weighted, epsilon):
-    weights = WEIGHTS if weighted else None
-    task = FineTuning(constant_model("class_logits"), weights, epsilon)
-    # One more example, which is padding.
-    logits = np.append(LOGITS, [[9, 0, 0, 0]], 0).astype("float32")
-    batch = {"labels": np.append(LABELS, 3).astype("int32"), "weights": np.float32([1] * 6 + [0])}
-    got = sums(task, batch, {"class_logits": logits})
-    np.testing.assert_allclose(got["loss"] / got["count"], TORCH[weighted, epsilon], rtol=1e-6)
-    right = LOGITS.argmax(-1) == LABELS
-    accuracy = np.average(right, weights=None if weights is None else np.take(weights, LABELS))
-    np.testing.assert_allclose(got["metrics"]["class_accuracy"] / got["count"], accuracy, rtol=1e-6)
-    assert got["count"] >= 6  # the trainer raises a smaller count than 1 to 1
+@pytest.mark.parametrize("kind, weighted, epsilon", TORCH)
+def test_the_loss_of_a_batch_is_torchs(kind, weighted, epsilon):
+    weights, labels = WEIGHTS if weighted else None, LABELS[kind]
+    task = FineTuning(constant_model(f"{kind}_logits"), weights, epsilon)
+    logits = np.append(LOGITS, [[9] * 4], 0).astype("float32")
+    batch = {"labels": labels, "weights": np.float32([1] * 6 + [0])}
+    got = sums(task, batch, {f"{kind}_logits": logits})
+    expected = TORCH[kind, weighted, epsilon]
+    np.testing.assert_allclose(got["loss"] / got["count"], expected, rtol=1e-6)
+    if kind == "class":
+        right = LOGITS.argmax(-1) == labels[:6]
+        weights = None if weights is None else np.take(weights, labels[:6])
+        assert got["count"] >= 6  # the trainer raises a smaller count than 1 to 1
+    else:
+        right, weights = ((LOGITS > 0) == (labels[:6] > 0)).mean(1), None
+        assert got["count"] == 6
+    found = got["metrics"][f"{kind}_accuracy"] / got["count"]
+    np.testing.assert_allclose(found, np.average(right, weights=weights), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["tag", "choice"])

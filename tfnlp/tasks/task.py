@@ -79,6 +79,10 @@ class HeadTask(Task, abc.ABC):
         output: the kind of its model's output, see `tfnlp.models.bert_task`.
         does: what a model of it does, for a model card: "classify texts".
         pipeline: the name that Hugging Face has for it.
+        main_measure: the measure that picks the best checkpoint.
+        count_of_texts: of an example that is given as plain texts.
+        takes: what these are, in words.
+        only_module: what its model has that only a SavedModel holds, in words.
         predicts: the name of what stands against the gold in a prediction.
         of_windows: whether outputs are over the positions of windows: a teacher must read the same.
 
@@ -89,6 +93,10 @@ class HeadTask(Task, abc.ABC):
     output: ClassVar[str]
     does: ClassVar[str]
     pipeline: ClassVar[str]
+    main_measure: ClassVar[str]
+    count_of_texts: ClassVar[int]
+    takes: ClassVar[str]
+    only_module: ClassVar[str] = ""
     predicts: ClassVar[str] = "label"
     of_windows: ClassVar[bool] = False
     labels: ClassVar[tuple[str, ...]] = ()
@@ -134,8 +142,8 @@ class HeadTask(Task, abc.ABC):
     def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
         """Return the task that training examples and a run's settings make.
 
-        `values` are `max_length`; `whole`, whether the encoder is trained, or a network on its
-        frozen layers; and `both_orders`, whether a model of whole texts reads pairs both ways.
+        `values` are `max_length`; `whole`, see `encode`; and `both_orders`, whether a model of
+        whole texts reads pairs both ways.
         """
 
     @classmethod
@@ -145,16 +153,6 @@ class HeadTask(Task, abc.ABC):
         `labels` are those of the head, `positions` the longest sequence of the model.
         """
         return cls(**({"labels": tuple(labels)} if labels else {}), max_length=min(512, positions))
-
-    @property
-    @abc.abstractmethod
-    def count_of_texts(self) -> int:
-        """The number of texts that an example is given as, where it is given as plain texts."""
-
-    @property
-    @abc.abstractmethod
-    def takes(self) -> str:
-        """What these are, in words."""
 
     @abc.abstractmethod
     def example_of(self, texts: Sequence[str], number: int) -> Any:
@@ -225,11 +223,6 @@ class HeadTask(Task, abc.ABC):
         return self
 
     @property
-    def only_module(self) -> str:
-        """What its model has that only a SavedModel holds, in words; "" if nothing."""
-        return ""
-
-    @property
     def limit(self) -> str:
         """The setting that examples are cut by, in words."""
         return f"max_length {self.max_length}"
@@ -288,11 +281,6 @@ class HeadTask(Task, abc.ABC):
 
     # Measures.
 
-    @property
-    @abc.abstractmethod
-    def main_measure(self) -> str:
-        """The measure that picks the best checkpoint."""
-
     @abc.abstractmethod
     def measures(self, examples: Sequence[Any], predictions: Sequence[Prediction]) -> Measures:
         """Return the field's measures of predictions, floats by name."""
@@ -321,8 +309,8 @@ class HeadTask(Task, abc.ABC):
     ) -> str:
         """Return in words that a model has learnt nothing; "" of one that has.
 
-        Then it gives one answer for different examples, or is no better than the simplest guess.
-        Examples that this guess is right for show nothing.
+        Then it gives one answer for different examples, or is no better than the simplest guess,
+        unless that is right for all of them.
         """
         if metric not in measures:
             return ""
