@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -166,17 +166,14 @@ def _check_teacher(settings: DistilBertSettings) -> None:
         )
     if same_folder(settings.teacher, settings.output):
         raise ValueError(f"`output` {settings.output} is the teacher; give a new folder")
-    for name in ("vocab", "vocab_size", "cased"):
-        if name in settings.given and getattr(settings, name):
-            raise ValueError(f"`{name}` can't be given with `teacher`, which has a vocabulary")
+    why = "can't be given with `teacher`, which has a vocabulary"
+    settings.refuse(("vocab", "vocab_size", "cased"), why)
 
 
-def check_without_teacher(settings: Any, names: Iterable[str]) -> None:
+def check_without_teacher(settings: Any, names: Sequence[str]) -> None:
     """Check that without a teacher nothing is given that says what is learnt from one."""
-    for name in names:
-        given = name in settings.given and getattr(settings, name) is not False
-        if settings.teacher is None and given:
-            raise ValueError(f"`{name}` is about what is learnt from a `teacher`; give one")
+    if settings.teacher is None:
+        settings.refuse(names, "is about what is learnt from a `teacher`; give one")
 
 
 def _load_teacher(settings: DistilBertSettings, load: Loader) -> Pretrained:

@@ -79,9 +79,8 @@ def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
 def adaptation_asked(config: Any) -> Adaptation:
     """Return what a `FinetuneSettings` asks for."""
     if config.lora is None:
-        for name in ("lora_matrices", "lora_alpha", "lora_dropout"):
-            if name in config.given:
-                raise ValueError(f"`{name}` is for low-rank updates; give `lora`, their rank, too")
+        why = "is for low-rank updates; give `lora`, their rank, too"
+        config.refuse(("lora_matrices", "lora_alpha", "lora_dropout"), why)
         return Adaptation(None, config.train_weights)
     low_rank = LowRank(
         config.lora, tuple(config.lora_matrices), config.lora_alpha, config.lora_dropout

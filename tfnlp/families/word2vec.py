@@ -51,7 +51,11 @@ class _Blocks(CountedText):
     a_loss = "a pair"
 
     def __init__(self, settings: Word2VecSettings) -> None:
-        _check_used(settings)
+        if not settings.subwords:
+            settings.refuse(("min_n", "max_n", "buckets"), "needs `subwords`; leave it out")
+        if settings.loss == "hierarchical":
+            why = "is not for `loss` hierarchical; leave it out"
+            settings.refuse(("negatives", "samples"), why)
         super().__init__(settings)
         counts = self.train.counts
         sizes = dict(
@@ -97,23 +101,6 @@ class _Blocks(CountedText):
             trained.get_layer("word_embedding").set_subwords(*self._subwords)
         if self.settings.loss != "negative":
             trained.get_layer("loss").set_counts(self.train.counts)
-
-
-def _check_used(settings: Word2VecSettings) -> None:
-    """Refuse what other vectors or another loss would take notice of."""
-    rules = (
-        (("min_n", "max_n", "buckets"), settings.subwords, "needs `subwords`"),
-        (
-            ("negatives", "samples"),
-            settings.loss != "hierarchical",
-            "is not for `loss` hierarchical",
-        ),
-    )
-    for names, used, why in rules:
-        for name in names:
-            value = getattr(settings, name)
-            if not used and value != getattr(Word2VecSettings, name):
-                raise ValueError(f"`{name}` {value} {why}; leave it out")
 
 
 def _subwords(settings: Word2VecSettings, words: list[str]) -> tuple[Any, Any] | None:
