@@ -14,7 +14,6 @@ from tfnlp.checkpoints.encoder_config import config_of
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.data import TokenizedCorpus, masked_positions
 from tfnlp.data.texts import documents_of
-from tfnlp.families.checked import text_flag
 from tfnlp.families.family import Loader, Measured
 from tfnlp.families.fitting import WHOLE, Adaptation, Features, layers_of
 from tfnlp.families.masked_text import (
@@ -25,7 +24,7 @@ from tfnlp.families.masked_text import (
 from tfnlp.families.preparation import ExampleRecipe, Preparation
 from tfnlp.families.sentences import string_vectors
 from tfnlp.families.subwords import SubwordModel
-from tfnlp.families.vocabularies import WORD_PIECES, Subwords, kept_pieces
+from tfnlp.families.vocabularies import WORD_PIECES, Subwords
 from tfnlp.hub import BertPreprocessorModule
 from tfnlp.hub.modules.fill import best_tokens, check_head, masked_pieces, tokens_and_texts
 from tfnlp.objectives import BertPretraining
@@ -119,20 +118,6 @@ class Encoder(SubwordModel):
 
     def examples(self, settings: Any) -> ExampleRecipe:
         return masked_examples(self, settings)
-
-    # Loading.
-
-    def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
-        lowercase = text_flag(path, run, "lowercase") if self.subwords.cased else None
-        encoder, pretrainer = self.build(run["arguments"], run["heads"], dtype)
-        return Pretrained(
-            encoder,
-            pretrainer,
-            run["arguments"],
-            make_tokenizer=lambda: self.restore_tokenizer(path, lowercase),
-            vocabulary=kept_pieces(path),
-            lowercase=lowercase,
-        )
 
     # Use.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -104,14 +103,7 @@ class GPT(LanguageModel, SubwordModel):
 
     def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
         whole_number(path, run, "training.seq_length")
-        encoder, pretrainer = self.build(run["arguments"], {}, dtype)
-        return Pretrained(
-            encoder,
-            pretrainer,
-            run["arguments"],
-            make_tokenizer=lambda: self.restore_tokenizer(path, None),
-            vocabulary=os.path.join(path, BYTE_PAIRS.name),
-        )
+        return super().restore(path, run, dtype)
 
     # Use.
 

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 from tfnlp.checkpoints import Pretrained
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
+from tfnlp.families.checked import text_flag
 from tfnlp.families.family import Loader, Planned
 from tfnlp.families.fitting import Tunable
 from tfnlp.families.preparation import Documents, Preparation, tokens_of
 from tfnlp.families.sentences import Embedding, of_tokens
 from tfnlp.families.sizes import sizes_of_settings, with_initializer_range
-from tfnlp.families.vocabularies import MARKS, Subwords
+from tfnlp.families.vocabularies import MARKS, Subwords, kept_pieces
 from tfnlp.files import local_copy
 from tfnlp.settings.training import CHANGED_SIZES
 
@@ -41,6 +42,19 @@ class SubwordModel(Tunable, Planned):
     def sizes_of(self, loaded: Pretrained) -> dict[str, Any]:
         """Return the arguments that make the encoder of a model again."""
         return {name: value for name, value in loaded.config.items() if name != "vocab_size"}
+
+    def restore(self, path: str, run: dict[str, Any], dtype: str | None = None) -> Pretrained:
+        lowercase = text_flag(path, run, "lowercase") if self.subwords.cased else None
+        heads = run["heads"] if "heads" in self.sections() else {}
+        encoder, pretrainer = self.build(run["arguments"], heads, dtype)
+        return Pretrained(
+            encoder,
+            pretrainer,
+            run["arguments"],
+            make_tokenizer=lambda: self.restore_tokenizer(path, lowercase),
+            vocabulary=kept_pieces(path),
+            lowercase=lowercase,
+        )
 
     def sentences(self, loaded: Pretrained, settings: SentenceSettings) -> Embedding:
         return of_tokens(loaded.encoder, self.sentence_reader(loaded), loaded, settings)
