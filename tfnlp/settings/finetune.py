@@ -212,9 +212,8 @@ class HeadSettings(TokenBatchSettings, FinetuneSettings):
         """Check the fields, and that they fit together."""
         super().check()
         if self.folds:
-            for name in ("dev", "held_out", "teacher"):
-                if name in self.given:
-                    raise ValueError(f"`folds` can't be given with `{name}`; leave one of them out")
+            why = "can't be given with `folds`; leave one of them out"
+            self.refuse(("dev", "held_out", "teacher"), why)
         if self.batch_tokens is not None and self.no_buckets:
             raise ValueError("`batch_tokens` can't be given with `no_buckets`, rows of one length")
 
