@@ -232,7 +232,7 @@ class _Windows(SubwordText):
     def _read_documents(self) -> None:
         settings = self.settings
         train_documents, valid_documents = documents(settings, paragraphs=True)
-        self.learnt(train_documents, lambda: _texts(train_documents))
+        self.make_tokenizer(train_documents, lambda: _texts(train_documents))
 
         def tokenized(documents: Any) -> TokenText:
             return tokenized_once(
@@ -250,7 +250,7 @@ class _Windows(SubwordText):
     def _read_examples(self) -> None:
         """Read what `tfnlp examples` wrote."""
         settings = self.settings
-        self.prepared()
+        self.read_tokenizer()
         self.batches = WindowShards(settings.examples, batch_size=settings.batch_size)
         held_out = self.batches.held_out()
         stream = token_stream(held_out, newline_id(self.tokenizer), self.tokenizer.end_id)

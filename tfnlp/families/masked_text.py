@@ -94,7 +94,7 @@ class MaskedText(SubwordText):
         """Return the held-out batches; set what is known of the text."""
         settings, subwords = self.settings, self.family.subwords
         train_documents, valid_documents = documents(settings)
-        self.learnt(train_documents)
+        self.make_tokenizer(train_documents)
 
         def tokenized(documents: Any) -> TokenizedCorpus:
             return tokenized_once(
@@ -118,7 +118,7 @@ class MaskedText(SubwordText):
 
     def _read_examples(self) -> Any:
         """Return the same of what `tfnlp examples` wrote."""
-        self.prepared()
+        self.read_tokenizer()
         kind = MaskedWindowShards if self.family.second is None else PairShards
         self.batches = shards = kind(self.settings.examples, self.tokenizer, **self.rows)
         valid, train = shards.held_out(), shards.counts["train"]

@@ -64,7 +64,7 @@ class SubwordText(Preparation):
     """Rows of tokens of a text or of prepared examples.
 
     Attributes:
-        tokenizer: Made by `learnt` or `prepared`.
+        tokenizer: Made of a text, or read from prepared examples.
         facts: Its settings, by name.
     """
 
@@ -83,20 +83,20 @@ class SubwordText(Preparation):
         self.first = before is not None
         self.unrecorded_arguments = {"packed": True} if settings.pack else {}
 
-    def learnt(
+    def make_tokenizer(
         self, documents: Documents, texts: Callable[[], Iterable[str]] | None = None
     ) -> None:
         """Make the tokenizer of a text, for which see `tokens_of`."""
         subwords, settings = self.family.subwords, self.settings
         if self.before is not None:
-            self._read_by(subwords.begun(self.before.tokenizer, settings))
+            self._use(subwords.begun(self.before.tokenizer, settings))
         else:
             tokens = tokens_of(settings, subwords, documents, texts)
             marked = subwords.marked(tokens, settings.marks)
-            self._read_by(subwords.maker(marked, subwords.settings(settings))())
+            self._use(subwords.maker(marked, subwords.settings(settings))())
 
-    def prepared(self) -> None:
-        """Make the tokenizer of prepared examples, which the model to go on from must share."""
+    def read_tokenizer(self) -> None:
+        """Read the tokenizer of prepared examples, which the model to go on from must share."""
         subwords, settings = self.family.subwords, self.settings
         names = subwords.settings(settings)
         with local_copy(f"{settings.examples}/{subwords.name}") as path:
@@ -109,9 +109,9 @@ class SubwordText(Preparation):
                     f"{settings.start} has; make examples with `vocab` of that model"
                 )
             tokenizer = begun
-        self._read_by(tokenizer)
+        self._use(tokenizer)
 
-    def _read_by(self, tokenizer: Any) -> None:
+    def _use(self, tokenizer: Any) -> None:
         subwords = self.family.subwords
         self.tokenizer = tokenizer
         self.tokens, self.facts = subwords.facts(tokenizer, subwords.settings(self.settings))
