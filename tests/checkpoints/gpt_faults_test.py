@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import tfnlp.checkpoints.gpt
+import tfnlp.checkpoints.encoder_files
 from tests.checkpoints.faults import no_model_of, one_line
 from tests.checkpoints.gpt_checkpoints import (
     GPT1,
@@ -20,7 +20,7 @@ from tests.checkpoints.gpt_checkpoints import (
 from tests.support import golden
 from tfnlp.checkpoints import load_bert, load_gpt
 
-no_model = no_model_of(tfnlp.checkpoints.gpt)
+no_model = no_model_of(tfnlp.checkpoints.encoder_files)
 
 
 def fails(path, pattern, error=ValueError, load=load_gpt, **arguments):
@@ -44,7 +44,7 @@ def test_what_is_no_gpt(tmp_path, no_model):
     fails(golden("bert_google_tf_generated"), r"holds no GPT: .*'model/wte'.* found \['bert/")
     fails(golden(GPT2), "no configuration; looked for bert_conf", FileNotFoundError, load_bert)
     folder = write(tmp_path, GPT2, huggingface_arrays(GPT2))
-    fails(folder, "model_type='gpt2', but load_bert reads model_type='bert'", load=load_bert)
+    fails(folder, "model_type='gpt2'; expected that of a BERT, 'bert'", load=load_bert)
 
 
 def test_missing_files(tmp_path, no_model):
@@ -130,7 +130,7 @@ def test_hparams_that_are_absent_or_damaged(tmp_path, no_model):
         (GPT2, dict(n_embd=5 * 2**28), r"found \[15, 45\], expected \[1342177280, 4026531840\]"),
         (GPT2, dict(activation_function="prelu"), "activation_function='prelu'"),
         (GPT2, dict(add_cross_attention=True), "add_cross_attention=True"),
-        (GPT2, dict(model_type="openai-gpt"), "='openai-gpt', but the tensors have .* of 'gpt2'"),
+        (GPT2, dict(model_type="openai-gpt"), "model_type='openai-gpt'; expected .*'gpt2'"),
     ],
 )
 def test_configurations_of_other_models(tmp_path, no_model, name, changes, pattern):

@@ -21,7 +21,7 @@ from tests.checkpoints.gpt_checkpoints import (
 )
 from tests.support import golden
 from tfnlp.checkpoints import gpt_openai, load_gpt
-from tfnlp.checkpoints.gpt_config import read_config
+from tfnlp.checkpoints.gpt import KINDS
 from tfnlp.checkpoints.mapping import stored_shapes
 from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs
 from tfnlp.models import gpt
@@ -104,7 +104,7 @@ def test_published_shapes_are_the_published_model(tmp_path):
     tensors = gpt_openai.open_pieces(tmp_path)
     config = gpt_openai.read_sizes(tmp_path, tensors)
     assert {key: config[key] for key in GPT} == GPT
-    expected = stored_shapes(gpt_openai.rows(config), weight_shapes(gpt, config))
+    expected = stored_shapes(gpt_openai.OPENAI_GPT.rows(config), weight_shapes(gpt, config))
     assert tensors.shapes == expected
     assert list(tensors.shapes.values()) == [tuple(shape) for shape in shapes]
 
@@ -144,7 +144,7 @@ def test_inner_size(tmp_path, n_inner):
 def test_activations(tmp_path, norm_first, key, stated, meant):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config_json(GPT2 if norm_first else GPT1, **{key: stated})))
-    assert read_config(path, norm_first)["activation"] == meant
+    assert KINDS[norm_first].config.read(path, "GPT")["activation"] == meant
 
 
 def test_hparams_of_gpt(tmp_path):

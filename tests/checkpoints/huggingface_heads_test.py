@@ -14,7 +14,7 @@ from tests.checkpoints.checkpoints import copied
 from tests.checkpoints.faults import one_line
 from tests.support import golden
 from tfnlp.checkpoints import Pretrained, load_gpt
-from tfnlp.checkpoints.gpt_config import config_of
+from tfnlp.checkpoints.gpt import KINDS
 from tfnlp.families import FAMILIES
 from tfnlp.formats import export
 from tfnlp.models import gpt
@@ -243,7 +243,7 @@ def gpt_run(norm_first, **spec):
         vocab_size=tokenizer.vocab_size + 2, num_layers=2, hidden_size=16, num_heads=2,
         intermediate_size=64, max_positions=40, norm_first=norm_first, initializer_range=0.2,
     )  # fmt: skip
-    backbone = Pretrained(gpt(**arguments), None, {**config_of(gpt(**arguments))})
+    backbone = Pretrained(gpt(**arguments), None, KINDS[norm_first].config_of(gpt(**arguments)))
     backbone.make_tokenizer, backbone.family = (lambda: tokenizer), FAMILIES["gpt"]
     spec = task_of({**spec, "max_length": 40}).config()
     config = dict(

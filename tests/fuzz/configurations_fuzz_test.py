@@ -13,9 +13,7 @@ from tests.checkpoints import checkpoints, elmo_reference, gpt_checkpoints
 from tests.checkpoints.gpt_checkpoints import GPT1, GPT2
 from tests.fuzz.damage import damaged_bytes, damaged_json, examples, survives
 from tfnlp.checkpoints import elmo as elmo_files
-from tfnlp.checkpoints import encoders as encoder_files
-from tfnlp.checkpoints import gpt as gpt_files
-from tfnlp.checkpoints import load_bert, load_elmo, load_gpt, mapping, open_tensors
+from tfnlp.checkpoints import encoder_files, load_bert, load_elmo, load_gpt, mapping, open_tensors
 from tfnlp.models.shapes import weight_shapes
 
 
@@ -37,7 +35,7 @@ def not_built(most):
         return asked[-1]
 
     with contextlib.ExitStack() as stack:
-        for module in (encoder_files, gpt_files, elmo_files):
+        for module in (encoder_files, elmo_files):
             stack.enter_context(mock.patch.object(module, "weight_shapes", shapes))
         for module, reads in ((elmo_files, "split_datasets"), (mapping, "weights_from_tensors")):
             stack.enter_context(mock.patch.object(module, reads, accept))

@@ -30,11 +30,9 @@ from tfnlp.cards import Card, licence_of, read_card
 from tfnlp.checkpoints import open_tensors, peft, read_word_vectors
 from tfnlp.checkpoints.bert import BERT_FILES
 from tfnlp.checkpoints.elmo import read_options
-from tfnlp.checkpoints.encoder_config import read_config as read_encoder_config
 from tfnlp.checkpoints.formats.hdf5_files import open_hdf5
-from tfnlp.checkpoints.gpt_config import read_config as read_gpt_config
-from tfnlp.checkpoints.gpt_config import read_hparams
-from tfnlp.checkpoints.gpt_openai import open_pieces
+from tfnlp.checkpoints.gpt import GPT2_FILES
+from tfnlp.checkpoints.gpt_openai import open_pieces, read_hparams
 from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs, write_gpt_json
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer
 from tfnlp.checkpoints.tokenizers.sentencepiece import find_sentencepiece, write_sentencepiece
@@ -314,9 +312,9 @@ _FORMATS = {
     "vocab.json, merges.txt": (_byte_pairs, {"vocab.json": _EITHER, "merges.txt": _WORDS},
         _nothing(lambda path: read_bpe(path.parent))),
     "config.json, BERT": (_BERT / "bert_config.json", {"config.json": _EITHER},
-        _nothing(functools.partial(read_encoder_config, BERT_FILES))),
+        _nothing(lambda path: BERT_FILES.config.read(path, "BERT"))),
     "config.json, GPT-2": (json.dumps(_GPT2_CONFIG).encode(), {"config.json": _EITHER},
-        _nothing(lambda path: read_gpt_config(path, True))),
+        _nothing(lambda path: GPT2_FILES.config.read(path, "GPT"))),
     "hparams.json, GPT-2": (GOLDENS / "gpt2_openai_tf" / "hparams.json",
         {"hparams.json": _EITHER}, _nothing(read_hparams)),
     "options.json, ELMo": (GOLDENS / "elmo_bilm_tf" / "options.json", {"options.json": _EITHER},

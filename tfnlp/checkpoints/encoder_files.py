@@ -1,180 +1,61 @@
-"""The description of a family's checkpoints, which the reader and the writer of encoders take."""
+"""The checkpoints of a family of encoders: one description, which readers and writers take."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+import os
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import keras
+import numpy as np
 
-from tfnlp.checkpoints.encoder_tasks import encoder_task_files
-from tfnlp.checkpoints.encoders import load_encoder, save_encoder
-from tfnlp.checkpoints.family_files import FamilyFiles
-from tfnlp.checkpoints.heads import TaskFiles, TaskHead
-from tfnlp.checkpoints.mapping import UNTIED, Row
+from tfnlp.checkpoints.config import ConfigNames, layer_arguments
+from tfnlp.checkpoints.encoder_tasks import EncoderTasks
+from tfnlp.checkpoints.folders import (
+    MODEL_FILES,
+    find_one,
+    find_weights,
+    new_folder,
+    write_model,
+)
+from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.checkpoints.formats.tensors import Tensors
+from tfnlp.checkpoints.formats.weight_files import open_tensors
+from tfnlp.checkpoints.heads import TaskHead, architecture_of
+from tfnlp.checkpoints.mapping import (
+    assign,
+    check_copies,
+    check_layers,
+    read_weights,
+    recognise,
+    separate_copies,
+    tensors_from_weights,
+)
+from tfnlp.checkpoints.names import UNTIED, TensorNames
 from tfnlp.checkpoints.pretrained import Pretrained
+from tfnlp.checkpoints.sentence_transformers import (
+    SENTENCE_FILES,
+    SentenceSettings,
+    write_sentence_settings,
+)
 from tfnlp.checkpoints.tokenizers.files import TokenizerFiles
 from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE
+from tfnlp.models.shapes import weight_shapes
 
-# Of several words for one activation the first is written.
-ACTIVATIONS = {
-    "gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh", "gelu_python_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
-    "gelu_accurate": "gelu_tanh", "gelu_tanh": "gelu_tanh", "quick_gelu": "quick_gelu",
-    "gelu_10": "clipped_gelu", "relu": "relu", "relu6": "relu6", "relu2": "squared_relu",
-    "leaky_relu": "leaky_relu", "silu": "silu", "swish": "silu", "mish": "mish",
-    "hardswish": "hard_silu", "tanh": "tanh", "sigmoid": "sigmoid", "laplace": "laplace",
-    "sqrtsoftplus": "sqrt_softplus", "linear": "linear",
-}  # fmt: skip
-BERT_SIZES = {
-    "vocab_size": "vocab_size",
-    "num_hidden_layers": "num_layers",
-    "hidden_size": "hidden_size",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_size",
-    "max_position_embeddings": "max_positions",
-    "type_vocab_size": "num_segments",
-}
-# name in the file: argument, default, lower and upper limit (the upper one excluded)
-BERT_NUMBERS = {
-    "hidden_dropout_prob": ("dropout", 0.1, 0.0, 1.0),
-    "attention_probs_dropout_prob": ("attention_dropout", 0.1, 0.0, 1.0),
-    "layer_norm_eps": ("norm_epsilon", 1e-12, 0.0, 1.0),
-    "initializer_range": ("initializer_range", 0.02, 0.0, 1000.0),
-}
-_BUFFERS = re.compile(r"embeddings\.(position_ids|token_type_ids)")
+_MOST_SHARED = 1000  # layers that share their weights: the file does not hold their number
 
 
 @dataclass(frozen=True)
-class ConfigNames:
-    """How `config.json` states the arguments of an encoder.
-
-    Attributes:
-        model_type: what it calls the kind of model.
-        sizes: name in the file to the argument that is this whole number; needed but for those of
-            `optional`.
-        numbers: name in the file to (argument, default, lower limit, upper limit, excluded).
-        activation: name in the file of the activation.
-        default_activation: the file's word for it where it states none.
-        activations: the file's words to the argument's; of several words for one activation the
-            first is written.
-        optional: names in the file and what they are where it does not state them.
-        written: more that is written.
-        counts_from_padding: whether positions are counted from `pad_token_id` + 1, RoBERTa's.
-        fixed: names in the file and what they are whatever it states.
-        constants: arguments that the file can't state, and the only value that they have.
-    """
-
-    model_type: str
-    sizes: Mapping[str, str] = field(default_factory=lambda: BERT_SIZES)
-    numbers: Mapping[str, tuple[str, float, float, float]] = field(
-        default_factory=lambda: BERT_NUMBERS
-    )
-    activation: str = "hidden_act"
-    default_activation: str = "gelu"
-    activations: Mapping[str, str] = field(default_factory=lambda: ACTIVATIONS)
-    optional: Mapping[str, Any] = field(default_factory=dict)
-    written: Mapping[str, Any] = field(default_factory=dict)
-    counts_from_padding: bool = False
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    constants: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def arguments(self) -> list[str]:
-        """The arguments that the file states."""
-        numbers = (each[0] for each in self.numbers.values())
-        padding = ["padding_id"] * self.counts_from_padding
-        return [*self.sizes.values(), *numbers, *padding, "activation"]
-
-    def size_key(self, argument: str) -> str:
-        """Return the name in the file of an argument that is a size."""
-        return next(key for key, ours in self.sizes.items() if ours == argument)
-
-
-@dataclass(frozen=True)
-class TensorNames:
-    """How one format names the tensors of an encoder and its heads.
-
-    Attributes:
-        rows: function of (the encoder's arguments, the heads that are there) to the table of
-            weight path to `Row`. The argument `pooler` says whether there is one.
-        heads: the name of each pretraining head, which is the argument of the pretrainer that asks
-            for it, to the beginnings of its tensors' names.
-        layer: matches the names of a layer's tensors; its group is the index. None if all layers
-            share their weights.
-        beginning: what a name in the table begins with (of several, one of them), if the file is
-            of this format.
-        base: the beginning that `rows` leaves out, and that only models with a head have.
-        pooler: what the names of the pooler begin with; None if the encoder never has one.
-        copies: tensors that some versions store twice, others once, under either name: the name of
-            the copy to that of the tensor.
-        buffers: matches the names of tensors that are no weights.
-        renamed: endings of names in old files to those in the table.
-        hint: what `beginning` is, for messages.
-    """
-
-    rows: Callable[[Mapping[str, Any], frozenset[str]], dict[str, Row]]
-    heads: Mapping[str, tuple[str, ...]]
-    layer: re.Pattern[str] | None
-    hint: str
-    beginning: str | tuple[str, ...] = "embeddings."
-    base: str = ""
-    pooler: str | None = None
-    copies: Mapping[str, str] = field(default_factory=dict)
-    buffers: re.Pattern[str] = _BUFFERS
-    renamed: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def biases(self) -> list[str]:
-        """The copies that are biases, which are none where the table beside them is not tied."""
-        return [name for name in self.copies if name.endswith(".bias")]
-
-    def canonical(self, name: str) -> str | None:
-        """Return the name in the table for one in the file; None for a buffer."""
-        name = name.removeprefix(self.base)
-        for old, new in self.renamed.items():
-            if name.endswith(old):
-                name = name.removesuffix(old) + new
-        return None if self.buffers.fullmatch(name) else name
-
-
-def heads_like_the_encoder(
-    make: Callable[..., keras.Model],
-    encoder: keras.Model,
-    config: Mapping[str, Any],
-    heads: Mapping[str, bool],
-    max_predictions: int | None,
-) -> keras.Model:
-    """Return an encoder with heads that have the numbers of `config`.
-
-    With `make`, the function of `tfnlp.models` that makes the pretrainer, bound it is an
-    `EncoderFiles.pretrainer`.
-    """
-    shared = ("activation", "norm_epsilon", "initializer_range")
-    own = {name: there for name, there in heads.items() if name != UNTIED}
-    return make(
-        encoder,
-        **{name: config[name] for name in shared if name in config},
-        # A head that is the only one is always there, and no argument.
-        **(own if len(own) > 1 else {}),
-        max_predictions=max_predictions,
-        tied=not heads[UNTIED],
-    )
-
-
-@dataclass(frozen=True)
-class EncoderFiles(FamilyFiles):
+class EncoderFiles(EncoderTasks):
     """The checkpoints of a family of encoders.
 
     Attributes:
         title: the family in messages, without article: "BERT".
         loader: the function that reads them, for messages.
         encoder: function of `tfnlp.models` that makes the encoder.
-        pretrainer: function of (encoder, the encoder's arguments, dict of head to whether it is
-            there, static number of predictions or None) to the model with its pretraining heads;
-            see `heads_like_the_encoder`.
+        pretrainer: function of `tfnlp.models` that makes the model with its pretraining heads.
         config: names in `config.json`.
         formats: names of tensors in each format; the last one is Hugging Face's, which is written.
         classes: the heads that are there, in the order of `TensorNames.heads`, to the name of
@@ -204,38 +85,298 @@ class EncoderFiles(FamilyFiles):
         """The names that are written."""
         return self.formats[-1]
 
-    def of_heads(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of an encoder with the activation of its masked-LM head."""
-        return {**config, "activation": self.head_activation or config["activation"]}
-
     @property
     def model_types(self) -> tuple[str, ...]:
         return (self.config.model_type,)
 
     @property
-    def task_files(self) -> TaskFiles:
-        return encoder_task_files(self)
+    def task_heads(self) -> dict[str, TaskHead]:
+        return {head.architecture: head for head in self.tasks.values()}
 
     def canonical(self, name: str) -> str | None:
-        """See `FamilyFiles`."""
         return self.huggingface.canonical(name)
 
     @property
     def outside(self) -> tuple[str, ...]:
         form = self.huggingface
         tasks = [name for head in self.tasks.values() for name in head.beginnings(form.pooler)]
-        return (*tasks, *(name for names in form.heads.values() for name in names))
+        return (*tasks, *form.outside)
 
-    def load(self, path: str, dtype: str | None = None) -> Pretrained:
-        """See `FamilyFiles`."""
-        return load_encoder(self, path, dtype=dtype)
+    # Reading.
+
+    def load(
+        self,
+        path: str | os.PathLike,
+        *,
+        activation: str | None = None,
+        dropout: float | None = None,
+        attention_dropout: float | None = None,
+        seq_length: int | None = None,
+        dtype: Any = None,
+        max_predictions: int | None = None,
+        config_file: str | os.PathLike | None = None,
+        vocab: str | os.PathLike | None = None,
+        lowercase: bool | None = None,
+        ignore: str | Sequence[str] = (),
+    ) -> Pretrained:
+        """Load a published checkpoint of an encoder.
+
+        The file is compared with its configuration tensor by tensor before a model is built, and
+        read whole before a weight is assigned: an error leaves nothing half-loaded.
+
+        Args:
+            path: a local folder, or a weight file in it: the prefix of a TensorFlow checkpoint,
+                `.safetensors` or `pytorch_model.bin` (or the index of its shards), `.npz`. The same
+                folder holds the configuration, and usually the vocabulary. Load only TensorFlow
+                checkpoints that you trust: a forged index file can end the process.
+            activation: "gelu" (erf), "gelu_tanh" or "relu" instead of the configuration's.
+            dropout, attention_dropout: rates instead of the configuration's.
+            seq_length, dtype: as in the encoder's function.
+            max_predictions: static number of masked positions, or None for any number.
+            config_file: the configuration, if it is elsewhere.
+            vocab: the vocabulary, if it is elsewhere.
+            lowercase: whether the vocabulary is for lower-cased text, instead of what the files
+                say.
+            ignore: beginnings of the names of tensors to leave out, such as a classifier's.
+
+        Returns:
+            A `Pretrained`; its `pretrainer` has those pretraining heads that the checkpoint holds.
+            The head of a task is left out, and `left_out` names the class.
+
+        Raises:
+            FileNotFoundError: for a file that does not exist.
+            ValueError: for a damaged file, an invalid configuration, tensors that are missing,
+                surplus or misshapen (all listed in one message), a vocabulary that is longer than
+                the embedding table.
+        """
+        tensors, config_path, config = self._open(path, config_file, activation)
+        folder = pathlib.Path(tensors.path).parent
+        rates = {"dropout": dropout, "attention_dropout": attention_dropout}
+        config |= {name: rate for name, rate in rates.items() if rate is not None}
+        found = self.tokenizer.find(folder, vocab, lowercase, config["vocab_size"], self.loader)
+        stated = read_json(config_path) if config_path.is_file() else {}
+        ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+        left_out = architecture_of(stated, self.task_heads)
+        if left_out is not None:
+            ignore += self.task_heads[left_out].beginnings(self.huggingface.pooler)
+        tied = bool(stated.get("tie_word_embeddings", True))
+        weights, heads = self._read(tensors, config, config_path, ignore, tied)
+        encoder = self.encoder(**config, seq_length=seq_length, dtype=dtype)
+        pretrainer = self.with_heads(encoder, config, heads, max_predictions)
+        assign(encoder if pretrainer is None else pretrainer, weights)
+        return Pretrained(
+            encoder,
+            pretrainer,
+            config,
+            make_tokenizer=found.make,
+            vocabulary=found.path,
+            lowercase=found.lowercase,
+            path=str(path),
+            left_out=left_out,
+        )
+
+    def _open(
+        self, path: str | os.PathLike, config_file: str | os.PathLike | None, activation: str | None
+    ) -> tuple[Tensors, pathlib.Path, dict[str, Any]]:
+        """Return the tensors, the path of the configuration and the encoder's arguments."""
+        weights = find_weights(path)
+        if config_file is None:
+            config_path = find_one(weights.parent, self.configurations, "configuration")
+        else:
+            config_path = pathlib.Path(config_file)
+            if not config_path.is_file():
+                raise FileNotFoundError(f"config_file {config_path} does not exist")
+        config = self.config.read(config_path, self.title, activation)
+        return open_tensors(weights), config_path, config
+
+    def _read(
+        self,
+        tensors: Tensors,
+        config: dict[str, Any],
+        config_path: pathlib.Path,
+        ignore: Sequence[str],
+        tied: bool,
+    ) -> tuple[dict[str, np.ndarray], dict[str, bool]]:
+        """Return the weights, and which heads are there; set `config["pooler"]`."""
+        form, names = recognise(self.formats, self.title, tensors, ignore)
+        key, num_layers = self.config.size_key("num_layers"), config["num_layers"]
+        if form.layer is not None:
+            check_layers(tensors, names, form.layer, config_path, key, num_layers)
+        elif num_layers * config["group_blocks"] > _MOST_SHARED:
+            raise ValueError(
+                f"{config_path} has {key}={num_layers}; expected at most {_MOST_SHARED} layers "
+                "that share their weights"
+            )
+
+        def has(*beginnings: str) -> bool:
+            return any(name.startswith(beginnings) for name in names)
+
+        heads = {head: has(*form.beginnings(head)) for head in form.heads}
+        has_table = [h for h in form.heads if any(x.endswith("_table") for x in form.heads[h])]
+        heads[UNTIED] = not tied and any(heads[head] for head in has_table)
+        copies = {}
+        if heads[UNTIED]:
+            # The bias beside the table is the one that counts; the other may be a left-over.
+            names |= {form.copies[name]: names.pop(name) for name in form.biases if name in names}
+        else:
+            copies = separate_copies(form.copies, names)
+        needs_pooler = any(heads.get(head) for head in self.needs_pooler)
+        if form.pooler is not None:
+            config["pooler"] = has(form.pooler) or needs_pooler
+
+        def build(**arguments: Any) -> keras.Model:
+            encoder = self.encoder(**arguments)
+            return self.with_heads(encoder, config, heads, None) or encoder
+
+        pairs = ", 2 of sentence pairs whatever id2label" if needs_pooler else ""
+        hint = f"sizes from {config_path}{pairs}; `ignore` leaves surplus tensors out"
+        shapes = weight_shapes(build, config)
+        weights = read_weights(tensors, names, form.rows(config, shapes), shapes, hint)
+        check_copies(tensors, copies, f"tfnlp's {self.title} shares one array between them")
+        return weights, heads
+
+    def with_heads(
+        self,
+        encoder: keras.Model,
+        config: Mapping[str, Any],
+        heads: Mapping[str, bool],
+        max_predictions: int | None,
+    ) -> keras.Model | None:
+        """Return an encoder with those pretraining heads that are there; None: there are none."""
+        if not any(heads.values()):
+            return None
+        shared = ("activation", "norm_epsilon", "initializer_range")
+        numbers = self._of_heads(config)
+        own = {name: there for name, there in heads.items() if name != UNTIED}
+        return self.pretrainer(
+            encoder,
+            **{name: numbers[name] for name in shared if name in numbers},
+            # A head that is the only one is always there, and no argument.
+            **(own if len(own) > 1 else {}),
+            max_predictions=max_predictions,
+            tied=not heads[UNTIED],
+        )
+
+    def _of_heads(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of an encoder with the activation of its masked-LM head."""
+        return {**config, "activation": self.head_activation or config["activation"]}
+
+    # Writing.
 
     def save(
-        self, model: keras.Model, directory: str, tokenizer: Any = None, overwrite: bool = False
+        self,
+        model: keras.Model,
+        directory: str | os.PathLike,
+        tokenizer: Any = None,
+        overwrite: bool = False,
+        sentences: SentenceSettings | None = None,
+        sentence_layers: Sequence[keras.layers.Layer] = (),
     ) -> None:
-        """See `FamilyFiles`."""
-        save_encoder(self, model, directory, tokenizer, overwrite)
+        """Write the folder that `from_pretrained` and `load` read.
+
+        It holds `model.safetensors`, `config.json` and, with a tokenizer, its files.
+
+        Args:
+            model: an encoder, or a model with pretraining heads.
+            directory: a folder that does not exist yet, or is empty.
+            tokenizer: the tokenizer, or None.
+            overwrite: replace a folder that holds such files and nothing else.
+            sentences: write the files of sentence-transformers too, which say this.
+            sentence_layers: the layers of its modules.
+
+        Raises:
+            ValueError: if `model` is not of the family, Hugging Face has no class for its heads, or
+                the vocabulary is longer than its table.
+            FileExistsError: if `directory` exists and may not be replaced.
+            OSError: if it can't be written; what was there before is unchanged.
+        """
+        config, heads = self.config_of(model), self._heads(model)
+        if tokenizer is not None and tokenizer.vocab_size > config["vocab_size"]:
+            raise ValueError(
+                f"tokenizer has {tokenizer.vocab_size} tokens, but the model's vocab_size is "
+                f"{config['vocab_size']}"
+            )
+        if heads not in self.classes:
+            raise ValueError(
+                f"Hugging Face has no {self.title} with the heads {', '.join(heads)}; give one of: "
+                f"{'; '.join(', '.join(each) or 'none' for each in self.classes)}"
+            )
+        tensors = self.tensors(self.huggingface, model)
+        stated = self.written_config(config, self.classes[heads], tokenizer)
+        if any(layer.name.endswith("_table") for layer in model.layers):
+            stated["tie_word_embeddings"] = False
+        names = (*MODEL_FILES, *self.tokenizer.names, *SENTENCE_FILES)
+        with new_folder(directory, names, overwrite) as folder:
+            write_model(folder, stated, tensors)
+            length = config["max_positions"]
+            if sentences is not None:
+                write_sentence_settings(folder, sentences, sentence_layers, config["hidden_size"])
+                length = sentences.max_length or length
+            if tokenizer is not None:
+                self.tokenizer.write(folder, tokenizer, length)
+
+    def config_of(self, model: keras.Model) -> dict[str, Any]:
+        """Return the arguments that made `model` (an encoder, or one with pretraining heads)."""
+        found = layer_arguments(model)
+        config = found and {name: found[name] for name in self.config.arguments}
+        if config is None or None in config.values() or "encoder_outputs" not in model.output:
+            name = self.encoder.__name__
+            raise ValueError(
+                f"model {model.name!r} is not a {self.title}; give an encoder made by `{name}` or "
+                f"a model made by `{name}_pretrainer`"
+            )
+        for name, value in self.config.constants.items():
+            if found[name] != value:
+                raise ValueError(
+                    f"the published {self.title} has {name}={value}; model {model.name!r} has "
+                    f"{found[name]}"
+                )
+        if self.huggingface.pooler is not None:
+            config["pooler"] = "pooler" in {layer.name for layer in model.layers}
+        return config
+
+    def _heads(self, model: keras.Model) -> tuple[str, ...]:
+        """Return the heads that a model has: the layers of a head begin with its name."""
+        names = [layer.name for layer in model.layers]
+        heads = self.huggingface.heads
+        return tuple(head for head in heads if any(n.startswith(head + "_") for n in names))
+
+    def written_config(
+        self, config: Mapping[str, Any], architecture: str, tokenizer: Any
+    ) -> dict[str, Any]:
+        """Return the contents of `config.json`."""
+        return self.config.write(config, architecture)
+
+    def tensors(self, form: TensorNames, model: keras.Model) -> dict[str, np.ndarray]:
+        """Return a dict of published names to float32 arrays.
+
+        With heads the encoder's names begin with the format's `base`, as in the classes with heads.
+        """
+        config, paths = self.config_of(model), [weight.path for weight in model.weights]
+        rows = form.rows(config, paths)
+        for path in paths:
+            if path not in rows:
+                raise ValueError(
+                    f"model {model.name!r} is not a {self.title} of that format, which has no "
+                    f"place for {path}"
+                )
+        for head in (layer for layer in model.layers if layer.name == "masked_lm_head"):
+            for name in ("activation", "norm_epsilon"):
+                ours, theirs = getattr(head, name), self._of_heads(config).get(name)
+                if theirs is not None and ours != theirs:
+                    raise ValueError(
+                        f"the masked-LM head has {name}={ours!r}; that of a published {self.title} "
+                        f"whose blocks have {config['activation']!r} has {theirs!r}"
+                    )
+        tensors = tensors_from_weights(rows, model)
+        if not self._heads(model):
+            return tensors
+        if any(path.endswith("_table/embeddings") for path in rows):
+            tensors |= {name: tensors[form.copies[name]] for name in form.biases}
+        return {
+            name if name.startswith(form.outside) else form.base + name: array
+            for name, array in tensors.items()
+        }
 
     def write_tokenizer(self, folder: str, reader: Any, arguments: Mapping[str, Any]) -> None:
-        """See `FamilyFiles`."""
         self.tokenizer.write(folder, reader.tokenizer, arguments.get("max_positions", 512))

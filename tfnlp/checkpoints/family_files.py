@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 
-from tfnlp.checkpoints.heads import TaskFiles
+from tfnlp.checkpoints.heads import ClassParts, FineTuned, TaskHead
 from tfnlp.checkpoints.pretrained import Pretrained
 
 
@@ -16,17 +17,20 @@ class FamilyFiles(abc.ABC):
     """The files of a family's models in Hugging Face's format, and in that of its authors.
 
     Attributes:
-        model_types: What `config.json` calls the kind of model; the first is written.
-        task_files: How fine-tuned models are read and written.
+        takes_adapters: whether `class_parts` can tell where PEFT's adapters belong.
     """
 
-    @property
-    @abc.abstractmethod
-    def model_types(self) -> tuple[str, ...]: ...
+    takes_adapters: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod
-    def task_files(self) -> TaskFiles: ...
+    def model_types(self) -> tuple[str, ...]:
+        """What `config.json` calls the kind of model."""
+
+    @property
+    @abc.abstractmethod
+    def task_heads(self) -> dict[str, TaskHead]:
+        """The classes of transformers that are fine-tuned, to their heads."""
 
     @abc.abstractmethod
     def canonical(self, name: str) -> str | None:
@@ -41,7 +45,7 @@ class FamilyFiles(abc.ABC):
         """What the canonical names of the tensors of all heads begin with."""
 
     @abc.abstractmethod
-    def load(self, path: str, dtype: str | None = None) -> Pretrained:
+    def load(self, path: str | os.PathLike, *, dtype: Any = None) -> Pretrained:
         """Return the model in a folder, or of a weight file in it."""
 
     @abc.abstractmethod
@@ -53,3 +57,24 @@ class FamilyFiles(abc.ABC):
     @abc.abstractmethod
     def write_tokenizer(self, folder: str, reader: Any, arguments: Mapping[str, Any]) -> None:
         """Write `tokenizer.json` and the like, of the reader and the encoder's arguments."""
+
+    @abc.abstractmethod
+    def read_task(self, path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
+        """Return the fine-tuned checkpoint in a folder, which is of a class of transformers."""
+
+    @abc.abstractmethod
+    def write_task(
+        self,
+        directory: str | os.PathLike,
+        task_model: Any,
+        arguments: Mapping[str, Any],
+        overwrite: bool = False,
+    ) -> None:
+        """Write the folder of a `TaskModel` that the Auto classes of transformers and tfnlp read.
+
+        `arguments` are those that made the encoder, without the tokens of the task.
+        """
+
+    def class_parts(self, task_model: Any, arguments: Mapping[str, Any]) -> ClassParts:
+        """Return a fine-tuned model in the names of its class of transformers."""
+        raise NotImplementedError(type(self).__name__)

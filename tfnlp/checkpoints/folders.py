@@ -6,13 +6,18 @@ import contextlib
 import os
 import pathlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
+from safetensors.numpy import save_file
 
 from tfnlp.cards import CARD, folder_card
+from tfnlp.checkpoints.formats.json_files import write_json
 from tfnlp.files import WriteError, write_error, write_text, written_whole
 
+MODEL_FILES = ("config.json", "model.safetensors")  # that are written
 WEIGHTS = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -118,3 +123,11 @@ def check_new_folder(directory: str | os.PathLike, files: Collection[str], overw
                 f"{directory} holds {held}; choose another folder, or `overwrite` it"
             )
     return directory
+
+
+def write_model(folder: str, stated: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
+    """Write `config.json` and `model.safetensors` into a folder."""
+    config, weights = (os.path.join(folder, name) for name in MODEL_FILES)
+    # `from_pretrained` refuses a file without this metadata.
+    save_file(dict(tensors), weights, metadata={"format": "pt"})
+    write_json(config, stated)

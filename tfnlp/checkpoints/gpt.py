@@ -1,63 +1,231 @@
-"""Published GPT and GPT-2 checkpoints as tfnlp models, and models as Hugging Face folders."""
+"""The checkpoints of GPT and GPT-2: OpenAI's and Hugging Face's."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
 
-from tfnlp.checkpoints import gpt_config, gpt_openai
-from tfnlp.checkpoints.encoder_config import written_activation
-from tfnlp.checkpoints.encoders import MODEL_FILES, check_tokenizer, recognise, write_model
-from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
+from tfnlp.checkpoints import gpt_openai
+from tfnlp.checkpoints.config import ACTIVATIONS, ConfigNames, layer_arguments, read_size
+from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.checkpoints.folders import find_one, find_weights
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
-from tfnlp.checkpoints.gpt_config import (
-    ACTIVATIONS,
-    MODEL_TYPES,
-    NUMBERS,
-    SIZES,
-    config_of,
-    read_config,
-    read_hparams,
-    scale_queries,
-)
-from tfnlp.checkpoints.gpt_openai import OPENAI_GPT2
-from tfnlp.checkpoints.heads import head_of
-from tfnlp.checkpoints.mapping import (
-    UNTIED,
-    assign,
-    check_copies,
-    check_layers,
-    read_weights,
-    separate_copies,
-    table_names,
-    tensors_from_weights,
-)
+from tfnlp.checkpoints.gpt_openai import OPENAI_ACTIVATIONS, OPENAI_GPT, OPENAI_GPT2
+from tfnlp.checkpoints.heads import SPAN, TaskHead
+from tfnlp.checkpoints.mapping import recognise
+from tfnlp.checkpoints.names import TORCH, TensorNames
 from tfnlp.checkpoints.pretrained import Pretrained
-from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
-from tfnlp.checkpoints.tokenizers.byte_pairs import (
-    find_byte_pairs,
-    write_byte_pairs,
-    write_gpt_json,
-)
-from tfnlp.checkpoints.tokenizers.tokenizer_json import write_config, write_pipeline
+from tfnlp.checkpoints.tokenizers.byte_pairs import GPT_BYTE_PAIRS
 from tfnlp.models import gpt, gpt_pretrainer
-from tfnlp.models.shapes import weight_shapes
-from tfnlp.text import GPT2Tokenizer, GPTTokenizer, PipelineTokenizer, gpt_tokenizer
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer
+from tfnlp.text.lines import shown
 
-Loaded = tuple[dict[str, Any], dict[str, np.ndarray], bool]  # configuration, weights, tied head
+HEAD = "lm_head.weight"
 
-# What `save_gpt` writes; the last four with a tokenizer only.
-FILES = (*MODEL_FILES, *TOKENIZER_FILES)
-CLASSES = {False: "OpenAIGPT", True: "GPT2"}  # by norm_first
-_TOKENIZERS = {"gpt": "OpenAIGPTTokenizer", "gpt2": "GPT2Tokenizer"}
+
+@dataclass(frozen=True)
+class GPTKind(EncoderFiles):
+    """The checkpoints of one of the two models.
+
+    Its head has no tensors of its own but for a table, where that is not the input's.
+
+    Attributes:
+        norm_first: that of `tfnlp.models.gpt`.
+    """
+
+    norm_first: bool = False
+
+    def _open(
+        self, path: str | os.PathLike, config_file: str | os.PathLike | None, activation: str | None
+    ) -> tuple[Tensors, pathlib.Path, dict[str, Any]]:
+        folder = gpt_openai.find_pieces(pathlib.Path(path))
+        if folder is not None:
+            tensors, config_path = gpt_openai.open_pieces(folder), folder / gpt_openai.CONFIGURATION
+            return tensors, config_path, gpt_openai.read_sizes(folder, tensors)
+        weights = find_weights(path)
+        tensors = open_tensors(weights)
+        form, _ = recognise(self.formats, self.title, tensors, ())
+        if form is not self.huggingface:
+            config_path = find_one(weights.parent, (gpt_openai.CONFIGURATION,), "configuration")
+            return tensors, config_path, gpt_openai.read_hparams(config_path)
+        config_path = find_one(weights.parent, self.configurations, "configuration")
+        return tensors, config_path, self._read_config(config_path)
+
+    def _read_config(self, path: pathlib.Path) -> dict[str, Any]:
+        """Return the arguments that a `config.json` states.
+
+        The rate on the embeddings, `embd_pdrop`, is ignored: `gpt` has one `dropout` for them and
+        for the sub-layers, which is `resid_pdrop`.
+        """
+        arguments, config = self.config.read(path, self.title), read_json(path)
+        classes = config.get("architectures") or ()
+        if any(str(name).endswith("DoubleHeadsModel") for name in classes):
+            raise ValueError(
+                f"{path} has architectures={shown(classes)}; tfnlp has no GPT with a head of "
+                "choices beside that of the language model"
+            )
+        wide = 4 * arguments["hidden_size"]
+        if self.norm_first and config.get("n_inner") is not None:
+            wide = read_size(path, config, "n_inner", self.title)
+        return {**arguments, "intermediate_size": wide, "norm_first": self.norm_first}
+
+    def _read(
+        self,
+        tensors: Tensors,
+        config: dict[str, Any],
+        config_path: pathlib.Path,
+        ignore: Sequence[str],
+        tied: bool,
+    ) -> tuple[dict[str, np.ndarray], dict[str, bool]]:
+        """Return the weights and heads; factors of attention are put into the queries' kernels.
+
+        `scale_attn_by_inverse_layer_idx` divides the scores of layer l by l + 1; without
+        `scale_attn_weights` they are not divided by `sqrt(D)`, which tfnlp's always are.
+        """
+        weights, heads = super()._read(tensors, config, config_path, ignore, tied)
+        stated = read_json(config_path) if config_path.is_file() else {}
+        hidden = config["hidden_size"]
+        for layer in range(config["num_layers"]):
+            factor = 1.0
+            if not stated.get("scale_attn_weights", True):
+                factor *= (hidden // config["num_heads"]) ** 0.5
+            if stated.get("scale_attn_by_inverse_layer_idx", False):
+                factor /= layer + 1
+            for name in ("kernel", "bias") if factor != 1.0 else ():
+                path = f"layer_{layer}/attention/qkv/{name}"
+                weights[path] = weights[path].copy()
+                weights[path][..., :hidden] *= factor
+        return weights, heads
+
+    def with_heads(
+        self,
+        encoder: keras.Model,
+        config: Mapping[str, Any],
+        heads: Mapping[str, bool],
+        max_predictions: int | None,
+    ) -> keras.Model:
+        return gpt_pretrainer(encoder, tied=not heads["untied"])
+
+    def config_of(self, model: keras.Model) -> dict[str, Any]:
+        config, found = super().config_of(model), layer_arguments(model)
+        own = {name: found[name] for name in ("intermediate_size", "norm_first")}
+        return {**config, **own}
+
+    def _heads(self, model: keras.Model) -> tuple[str, ...]:
+        return ("lm",) if "lm_logits" in model.output else ()
+
+    def written_config(
+        self,
+        config: Mapping[str, Any],
+        architecture: str,
+        tokenizer: GPTTokenizer | GPT2Tokenizer | None,
+    ) -> dict[str, Any]:
+        """Return the contents of `config.json`; arguments that are not given are the usual ones."""
+        usual = {name: p.default for name, p in inspect.signature(gpt).parameters.items()}
+        config = {**usual, **config}
+        stated = self.config.write(config, architecture)
+        wide, hidden = config["intermediate_size"], config["hidden_size"]
+        if not self.norm_first and wide != 4 * hidden:
+            raise ValueError(
+                f"intermediate_size={wide} has no place in Hugging Face's 'openai-gpt'; expected "
+                f"{4 * hidden}, 4 times hidden_size"
+            )
+        end = None if tokenizer is None else tokenizer.end_id
+        return {
+            **stated,
+            "n_ctx": config["max_positions"],  # the name in early versions
+            "embd_pdrop": config["dropout"],
+            "bos_token_id": end,
+            "eos_token_id": end,
+            **({"n_inner": wide} if self.norm_first else {}),
+        }
+
+
+def _names(tokens: str, positions: str, title: str, last: Mapping[str, str]) -> TensorNames:
+    """Return Hugging Face's names.
+
+    Kernels are `[in, out]` as in Keras: these two models do not use PyTorch's `Linear`.
+    """
+    return TensorNames(
+        layers={"token_embedding": tokens, "position_embedding": positions, **last},
+        block={
+            "attention/qkv": "attn.c_attn",
+            "attention/output": "attn.c_proj",
+            "attention_norm": "ln_1",
+            "intermediate": "mlp.c_fc",
+            "output": "mlp.c_proj",
+            "output_norm": "ln_2",
+        },
+        prefix="h.{}.",
+        heads={"lm": {"lm_table": "lm_head"}},
+        words=TORCH._replace(transposed=False),
+        beginning=(f"{tokens}.", f"{positions}."),
+        base="transformer.",
+        # Some files hold the table of the outputs too.
+        copies={HEAD: f"{tokens}.weight"},
+        # The causal mask and the numbers of the positions.
+        buffers=re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)"),
+        hint=f"'{tokens}.weight' (Hugging Face's {title})",
+    )
+
+
+def _config(model_type: str, activation: str, default: str, words: Any) -> ConfigNames:
+    """Return Hugging Face's names, and what is read beside sizes and numbers."""
+    optional = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False}
+    return ConfigNames(
+        model_type,
+        sizes={"vocab_size": "vocab_size", "n_positions": "max_positions", **gpt_openai.SAME_SIZES},
+        numbers=gpt_openai.NUMBERS,
+        activation=activation,
+        default_activation=default,
+        activations=words,
+        optional={**optional, "n_inner": None} if model_type == "gpt2" else optional,
+    )
+
+
+def _texts(name: str) -> dict[str, TaskHead]:
+    head = TaskHead(f"{name}ForSequenceClassification", {"classifier": "score"}, biased=False)
+    return dict.fromkeys(("class", "label", "score"), head)
+
+
+GPT1_FILES = GPTKind(
+    title="GPT",
+    loader="load_gpt",
+    encoder=gpt,
+    pretrainer=gpt_pretrainer,
+    config=_config("openai-gpt", "afn", "gelu", OPENAI_ACTIVATIONS),
+    formats=(OPENAI_GPT, _names("tokens_embed", "positions_embed", "GPT", {})),
+    classes={("lm",): "OpenAIGPTLMHeadModel", (): "OpenAIGPTModel"},
+    tokenizer=GPT_BYTE_PAIRS,
+    tasks=_texts("OpenAIGPT"),
+)
+GPT2_FILES = GPTKind(
+    title="GPT",
+    loader="load_gpt",
+    encoder=gpt,
+    pretrainer=gpt_pretrainer,
+    config=_config("gpt2", "activation_function", "gelu_new", ACTIVATIONS),
+    formats=(OPENAI_GPT2, _names("wte", "wpe", "GPT-2", {"final_norm": "ln_f"})),
+    classes={("lm",): "GPT2LMHeadModel", (): "GPT2Model"},
+    tokenizer=GPT_BYTE_PAIRS,
+    tasks={
+        **_texts("GPT2"),
+        "tag": TaskHead("GPT2ForTokenClassification", {"classifier": "classifier"}),
+        "span": TaskHead("GPT2ForQuestionAnswering", {SPAN: SPAN}, size=2),
+    },
+    norm_first=True,
+)
+KINDS = {False: GPT1_FILES, True: GPT2_FILES}  # by norm_first
 
 
 def load_gpt(
@@ -102,72 +270,21 @@ def load_gpt(
             tensors that are missing, surplus or misshapen (all listed in one message), an output
             table that differs from the input's.
     """
-    path = pathlib.Path(path)
-    ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    folder, head = gpt_openai.find_pieces(path), None
-    if folder is None:
-        weights_path = find_weights(path)
-        folder = weights_path.parent
-        config_path = folder / gpt_config.CONFIGURATION
-        if config_path.is_file():
-            kinds = gpt_config.HEADS.values()
-            head = head_of(config_path, [head for kind in kinds for head in kind.values()])
-        if head is not None:
-            ignore += tuple(head.beginnings())
-        config, weights, tied = _read(open_tensors(weights_path), folder, ignore)
-    else:
-        config, weights, tied = _read_pieces(folder, ignore)
-    found = find_byte_pairs(gpt_tokenizer, folder, vocab, None, config["vocab_size"], "load_gpt")
-    for name, rate in (("dropout", dropout), ("attention_dropout", attention_dropout)):
-        if rate is not None:
-            config[name] = rate
-    encoder = gpt(**config, seq_length=seq_length, dtype=dtype)
-    pretrainer = gpt_pretrainer(encoder, tied)
-    assign(encoder if tied else pretrainer, weights)
-    return Pretrained(
-        encoder,
-        pretrainer,
-        config,
-        make_tokenizer=found.make,
-        vocabulary=found.path,
-        path=str(path),
-        left_out=None if head is None else head.architecture,
+    kind = GPT1_FILES
+    if gpt_openai.find_pieces(pathlib.Path(path)) is None:
+        formats = {form.hint: each for each in (GPT2_FILES, GPT1_FILES) for form in each.formats}
+        several = [form for each in (GPT2_FILES, GPT1_FILES) for form in each.formats]
+        form, _ = recognise(several, "GPT", open_tensors(find_weights(path)), ())
+        kind = formats[form.hint]
+    return kind.load(
+        path,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        seq_length=seq_length,
+        dtype=dtype,
+        vocab=vocab,
+        ignore=ignore,
     )
-
-
-def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
-    tensors = gpt_openai.open_pieces(folder)
-    config = gpt_openai.read_sizes(folder, tensors)
-    names = table_names(tensors, str, ignore)
-    hint = f"the names follow from the order in {gpt_openai.SHAPES}"
-    shapes = weight_shapes(gpt, config)
-    return config, read_weights(tensors, names, gpt_openai.rows(config), shapes, hint), True
-
-
-def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
-    """Read a checkpoint of any other format."""
-    by_order = gpt_config.NAMES
-    formats = (OPENAI_GPT2, by_order[True], by_order[False])
-    form, names = recognise(formats, "GPT", tensors, ignore)
-    file = gpt_openai.CONFIGURATION if form is OPENAI_GPT2 else gpt_config.CONFIGURATION
-    config_path = find_one(folder, (file,), "configuration")
-    if form is OPENAI_GPT2:
-        config = read_hparams(config_path)
-    else:
-        config = read_config(config_path, norm_first=form is by_order[True])
-    check_layers(tensors, names, form.layer, config_path, "n_layer", config["num_layers"])
-    tied = read_json(config_path).get("tie_word_embeddings", True) or gpt_config.HEAD not in names
-    copies = separate_copies(form.copies, names) if tied else {}
-    hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
-
-    def build(**arguments: Any) -> keras.Model:
-        return gpt_pretrainer(gpt(**arguments), bool(tied))
-
-    rows = form.rows(config, frozenset() if tied else frozenset([UNTIED]))
-    weights = read_weights(tensors, names, rows, weight_shapes(build, config), hint)
-    check_copies(tensors, copies, "tfnlp's GPT shares one array between them")
-    scale_queries(config_path, config, weights)
-    return config, weights, bool(tied)
 
 
 def save_gpt(
@@ -178,9 +295,6 @@ def save_gpt(
 ) -> None:
     """Write the folder that `from_pretrained` and `load_gpt` read.
 
-    It holds `model.safetensors`, `config.json` and, with a tokenizer, `vocab.json`, `merges.txt`,
-    `tokenizer.json` and `tokenizer_config.json`.
-
     A GPT is written as `openai-gpt`, a model with `norm_first` as `gpt2`; a pretrainer as the
     class with the language-model head, an encoder as the one without. The head's table is the
     input's and is stored once.
@@ -188,7 +302,7 @@ def save_gpt(
     Args:
         directory: a folder that does not exist yet, or is empty.
         model: an encoder made by `gpt` or a model made by `gpt_pretrainer`.
-        tokenizer: a `GPTTokenizer` or `GPT2Tokenizer`.
+        tokenizer: a `GPTTokenizer` or `GPT2Tokenizer`, whose files are written too.
         overwrite: replace a folder that holds files of `save_gpt` and nothing else.
 
     Raises:
@@ -197,59 +311,5 @@ def save_gpt(
         FileExistsError: if `directory` exists and may not be replaced.
         OSError: if it can't be written; what was there before is unchanged.
     """
-    config = config_of(model)
-    head = "lm_logits" in model.output
-    architecture = CLASSES[config["norm_first"]] + ("LMHeadModel" if head else "Model")
-    stated = huggingface_config(config, architecture, tokenizer)
-    check_tokenizer(tokenizer, config)
-    rows = gpt_config.rows(config)
-    prefix = "transformer." if head else ""
-    tensors = {prefix + name: a for name, a in tensors_from_weights(rows, model).items()}
-    if gpt_config.TABLE in {layer.name for layer in model.layers}:
-        stated["tie_word_embeddings"] = False
-        tensors[gpt_config.HEAD] = model.get_layer(gpt_config.TABLE).embeddings.numpy()
-    with new_folder(directory, FILES, overwrite) as folder:
-        write_model(folder, stated, tensors)
-        if tokenizer is not None:
-            _write_tokenizer(folder, tokenizer, config["max_positions"])
-
-
-def _write_tokenizer(folder: str, tokenizer: Any, max_length: int) -> None:
-    if isinstance(tokenizer, PipelineTokenizer):
-        return write_pipeline(folder, tokenizer, max_length)
-    write_byte_pairs(folder, tokenizer)
-    own = tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces
-    write_gpt_json(folder, *own, marks=tokenizer.marks)
-    write_config(folder, _TOKENIZERS[tokenizer.kind], max_length, {})
-
-
-def huggingface_config(
-    config: Mapping[str, Any], architecture: str, tokenizer: GPTTokenizer | GPT2Tokenizer | None
-) -> dict[str, Any]:
-    """Return the contents of `config.json`; `config` are arguments of `gpt`, which has the rest."""
-    usual = {name: p.default for name, p in inspect.signature(gpt).parameters.items()}
-    config = {**usual, **config}
-    norm_first, hidden = config["norm_first"], config["hidden_size"]
-    wide = config["intermediate_size"]
-    kind = MODEL_TYPES[norm_first]
-    activation = written_activation(config["activation"], ACTIVATIONS[norm_first], f"{kind!r}")
-    if not norm_first and wide != 4 * hidden:
-        raise ValueError(
-            f"intermediate_size={wide} has no place in Hugging Face's 'openai-gpt'; expected "
-            f"{4 * hidden}, 4 times hidden_size"
-        )
-    end = None if tokenizer is None else tokenizer.end_id
-    stated = {
-        "architectures": [architecture],
-        "model_type": kind,
-        **{theirs: config[ours] for theirs, ours in SIZES.items()},
-        "n_ctx": config["max_positions"],  # the name in early versions
-        **{theirs: config[ours] for theirs, (ours, *_) in NUMBERS.items()},
-        "embd_pdrop": config["dropout"],
-        "activation_function" if norm_first else "afn": activation,
-        "bos_token_id": end,
-        "eos_token_id": end,
-    }
-    if norm_first:
-        stated["n_inner"] = wide
-    return stated
+    norm_first = GPT1_FILES.config_of(model)["norm_first"]
+    KINDS[norm_first].save(model, directory, tokenizer, overwrite)

@@ -11,69 +11,75 @@ from __future__ import annotations
 import math
 import pathlib
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tfnlp.checkpoints.encoder_files import TensorNames
+from tfnlp.checkpoints.config import check_heads, read_activation, read_number, read_size
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import FLOATS, Tensors, reading
 from tfnlp.checkpoints.formats.weight_files import npy_header
-from tfnlp.checkpoints.gpt_config import complete
-from tfnlp.checkpoints.mapping import NameTable, Row
+from tfnlp.checkpoints.names import TensorNames, Words
+from tfnlp.text.lines import shown
 
 CONFIGURATION = "hparams.json"
 SHAPES = "params_shapes.json"
+SAME_SIZES = {"n_embd": "hidden_size", "n_layer": "num_layers", "n_head": "num_heads"}
+_SIZES = {"n_vocab": "vocab_size", "n_ctx": "max_positions", **SAME_SIZES}
+# Of Hugging Face, whose defaults are constants in OpenAI's code of both models.
+NUMBERS = {
+    "resid_pdrop": ("dropout", 0.1, 0.0, 1.0),
+    "attn_pdrop": ("attention_dropout", 0.1, 0.0, 1.0),
+    "layer_norm_epsilon": ("norm_epsilon", 1e-5, 0.0, 1.0),
+    "initializer_range": ("initializer_range", 0.02, 0.0, 1000.0),
+}
+_CONSTANTS = {argument: default for argument, default, *_ in NUMBERS.values()}
+_CONSTANTS["activation"] = "gelu_tanh"
+# OpenAI's code of both models, and `openai-gpt` of transformers, call the tanh form "gelu".
+OPENAI_ACTIVATIONS = {
+    "gelu": "gelu_tanh",
+    "gelu (tanh)": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+    "gelu_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
 _PIECE = re.compile(r"params_(\d+)\.npy")
 _MOST_AXES = 3
 _IN_LAYER = 12  # tensors
-
-
-def block_rows(num_layers: int, prefix: str) -> dict[str, Row]:
-    """Return the table of weight path to `Row` for the blocks.
-
-    The order is that in which OpenAI's code makes them. GPT and GPT-2 have the same names.
-    """
-    table = NameTable("/g", "/b", "/w", "/b", convolution=True)
-    for i in range(num_layers):
-        path, name = f"layer_{i}", f"{prefix}h{i}"
-        # [H, 3H], the last axis ordered by query, key and value, then heads, then columns, as here.
-        table.dense(f"{path}/attention/qkv", f"{name}/attn/c_attn")
-        table.dense(f"{path}/attention/output", f"{name}/attn/c_proj")
-        table.norm(f"{path}/attention_norm", f"{name}/ln_1")
-        table.dense(f"{path}/intermediate", f"{name}/mlp/c_fc")
-        table.dense(f"{path}/output", f"{name}/mlp/c_proj")
-        table.norm(f"{path}/output_norm", f"{name}/ln_2")
-    return table.rows
-
-
-def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
-    return {
-        "position_embedding/embeddings": Row(("model/wpe",)),
-        "token_embedding/embeddings": Row(("model/wte",)),
-        **block_rows(config["num_layers"], "model/"),
-        "final_norm/gamma": Row(("model/ln_f/g",)),
-        "final_norm/beta": Row(("model/ln_f/b",)),
-    }
-
-
+_HEADS = 12  # of the published GPT
+# In the order in which OpenAI's code makes them.
+_BLOCK = {
+    # [H, 3H], the last axis ordered by query, key and value, then heads, then columns, as here.
+    "attention/qkv": "attn/c_attn",
+    "attention/output": "attn/c_proj",
+    "attention_norm": "ln_1",
+    "intermediate": "mlp/c_fc",
+    "output": "mlp/c_proj",
+    "output_norm": "ln_2",
+}
+_WORDS = Words("/g", "/b", "/w", "/b", "", convolution=True)
+OPENAI_GPT = TensorNames(
+    layers={"position_embedding": "pos", "token_embedding": "we"},
+    block=_BLOCK,
+    prefix="h{}/",
+    words=_WORDS,
+    beginning="we",
+    hint="'we' (OpenAI's GPT)",
+)
 OPENAI_GPT2 = TensorNames(
-    rows=_rows,
-    heads={},
-    layer=re.compile(r"model/h(\d+)/"),
+    layers={
+        "position_embedding": "model/wpe",
+        "token_embedding": "model/wte",
+        "final_norm": "model/ln_f",
+    },
+    block=_BLOCK,
+    prefix="model/h{}/",
+    words=_WORDS,
     beginning="model/",
     hint="'model/wte' (OpenAI's GPT-2)",
 )
-
-
-def rows(config: Mapping[str, Any]) -> dict[str, Row]:
-    """Return the table of weight path to `Row`, in the file's order."""
-    return {
-        "position_embedding/embeddings": Row(("pos",)),
-        "token_embedding/embeddings": Row(("we",)),
-        **block_rows(config["num_layers"], ""),
-    }
 
 
 def find_pieces(path: pathlib.Path) -> pathlib.Path | None:
@@ -96,7 +102,7 @@ def open_pieces(folder: pathlib.Path) -> Tensors:
             f"{folder} holds {held} numbers in params_0.npy to params_{len(pieces) - 1}.npy, but "
             f"{SHAPES} asks for {sum(sizes)}; a piece is missing or they don't belong together"
         )
-    table = rows({"num_layers": (len(shapes) - 2) // _IN_LAYER})
+    table = OPENAI_GPT.rows({"num_layers": (len(shapes) - 2) // _IN_LAYER})
     names = [row.names[0] for row in table.values()]
     ends = np.cumsum(sizes)
     table = zip(names, shapes, sizes, ends, strict=True)
@@ -135,7 +141,38 @@ def read_sizes(folder: pathlib.Path, tensors: Tensors) -> dict[str, Any]:
         "max_positions": shapes["pos"][0],
     }
     path = folder / CONFIGURATION
-    return complete(path, read_json(path) if path.is_file() else {}, sizes)
+    config = read_json(path) if path.is_file() else {}
+    for key, argument in _SIZES.items():
+        if argument in sizes and config.get(key, sizes[argument]) != sizes[argument]:
+            raise ValueError(
+                f"{path} has {key}={shown(config[key])}, but the tensors have {sizes[argument]}; "
+                "do the files belong together?"
+            )
+    if "n_head" not in config and sizes["hidden_size"] % _HEADS:
+        raise ValueError(
+            f"{path} states no n_head, and the {_HEADS} heads of the published GPT don't divide "
+            f"n_embd={sizes['hidden_size']}; state it there"
+        )
+    epsilon = _CONSTANTS["norm_epsilon"]
+    arguments = {
+        **sizes,
+        **_CONSTANTS,
+        "norm_first": False,
+        "num_heads": read_size(path, {"n_head": _HEADS, **config}, "n_head", "GPT"),
+        "activation": read_activation(path, config, "afn", "gelu", OPENAI_ACTIVATIONS),
+        "norm_epsilon": read_number(path, config, "ln_eps", epsilon, 0.0, 1.0),
+    }
+    check_heads(path, arguments, _SIZES)
+    return arguments
+
+
+def read_hparams(path: pathlib.Path) -> dict[str, Any]:
+    """Return the arguments of `tfnlp.models.gpt` that the `hparams.json` of a GPT-2 states."""
+    config = read_json(path)
+    arguments = {name: read_size(path, config, key, "GPT") for key, name in _SIZES.items()}
+    check_heads(path, arguments, _SIZES)
+    wide = 4 * arguments["hidden_size"]
+    return {**arguments, "intermediate_size": wide, **_CONSTANTS, "norm_first": True}
 
 
 def _read_shapes(path: pathlib.Path) -> list[tuple[int, ...]]:

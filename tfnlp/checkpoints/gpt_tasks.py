@@ -17,26 +17,19 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfnlp.checkpoints import gpt_config
-from tfnlp.checkpoints.encoder_tasks import read_task
-from tfnlp.checkpoints.encoders import MODEL_FILES, write_model
 from tfnlp.checkpoints.family_files import FamilyFiles
-from tfnlp.checkpoints.folders import find_weights, new_folder
+from tfnlp.checkpoints.folders import MODEL_FILES, find_weights, new_folder, write_model
 from tfnlp.checkpoints.formats.json_files import read_json
-from tfnlp.checkpoints.gpt import huggingface_config, load_gpt, save_gpt
-from tfnlp.checkpoints.gpt_config import MODEL_TYPES
-from tfnlp.checkpoints.heads import (
-    Arrays,
-    FineTuned,
-    TaskFiles,
-    TaskHead,
-    task_config,
-    written_head,
-)
+from tfnlp.checkpoints.gpt import GPT2_FILES, HEAD, KINDS, load_gpt, save_gpt
+from tfnlp.checkpoints.heads import Arrays, FineTuned, TaskHead, task_config, written_head
 from tfnlp.checkpoints.mapping import tensors_from_weights
+from tfnlp.checkpoints.names import Row
 from tfnlp.checkpoints.pretrained import Pretrained
-from tfnlp.checkpoints.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
-from tfnlp.checkpoints.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
+from tfnlp.checkpoints.tokenizers.byte_pairs import (
+    GPT_BYTE_PAIRS,
+    write_byte_pairs,
+    write_task_tokens,
+)
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
 from tfnlp.text import PipelineTokenizer, gpt_tokenizer
@@ -50,23 +43,24 @@ _TOLERANCE = 1e-5  # of a bias that moves
 class GPTFiles(FamilyFiles):
     """The files of GPT and GPT-2, Hugging Face's and OpenAI's."""
 
+    takes_adapters = False
+
     @property
     def model_types(self) -> tuple[str, ...]:
-        return tuple(MODEL_TYPES.values())
+        return tuple(name for kind in KINDS.values() for name in kind.model_types)
 
     @property
-    def task_files(self) -> TaskFiles:
-        return gpt_task_files()
+    def task_heads(self) -> dict[str, TaskHead]:
+        return {name: head for kind in KINDS.values() for name, head in kind.task_heads.items()}
 
     def canonical(self, name: str) -> str | None:
-        return gpt_config.NAMES[True].canonical(name)
+        return GPT2_FILES.canonical(name)
 
     @property
     def outside(self) -> tuple[str, ...]:
-        heads = gpt_task_files().heads.values()
-        return (gpt_config.HEAD, *(name for head in heads for name in head.beginnings()))
+        return (HEAD, *(name for head in self.task_heads.values() for name in head.beginnings()))
 
-    def load(self, path: str, dtype: str | None = None) -> Pretrained:
+    def load(self, path: str | os.PathLike, *, dtype: Any = None) -> Pretrained:
         return load_gpt(path, dtype=dtype)
 
     def save(
@@ -83,6 +77,56 @@ class GPTFiles(FamilyFiles):
         write_byte_pairs(folder, reader.tokenizer)
         write_task_tokens(folder, reader.tokenizer, arguments["vocab_size"], ends, positions)
 
+    def read_task(self, path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
+        (kind,) = (kind for kind in KINDS.values() if architecture in kind.task_heads)
+        found = kind.read_task(path, architecture, dtype)
+        backbone, tokenizer_path = found.backbone, find_weights(path).parent / NAME
+        ends = _ends(tokenizer_path)
+        if ends is not None:
+            return _with_ends(found, ends, tokenizer_path)
+        padding = read_json(tokenizer_path.with_name("config.json")).get("pad_token_id")
+        known = type(padding) is int and 0 <= padding < backbone.config["vocab_size"]
+        found.reader = lambda: _PlainReader(backbone.tokenizer, padding if known else None)
+        return found
+
+    def write_task(
+        self,
+        directory: str | os.PathLike,
+        task_model: Any,
+        arguments: Mapping[str, Any],
+        overwrite: bool = False,
+    ) -> None:
+        task, kind = task_model.task, KINDS[arguments["norm_first"]]
+        head = kind.tasks.get(task.output)
+        if head is None:
+            raise ValueError(
+                f"Hugging Face's {kind.config.model_type!r} has no class for {task.name}"
+            )
+        if task.both_orders:
+            raise ValueError(
+                "the model reads each pair in both orders, which no class of Hugging Face does"
+            )
+        reader = task_model.reader
+        if reader.special is None:
+            tokens, padding = None, getattr(reader, "padding_id", None)
+            if padding is None:
+                padding = len(reader.tokenizer.vocabulary)
+            size = max(arguments["vocab_size"], padding + 1)
+        else:
+            tokens, padding = ENDS, None
+            size = arguments["vocab_size"] + len(ENDS)
+        stated = kind.written_config(arguments, head.architecture, reader.tokenizer)
+        stated = {**stated, "vocab_size": size, **task_config(task)}
+        # Only what is never last tells padding apart.
+        stated["pad_token_id"] = size - 2 if padding is None else padding
+        paths = {weight.path for weight in task_model.model.weights}
+        rows = kind.huggingface.rows(arguments, paths)
+        tensors = _tensors(task_model, rows, arguments["num_layers"], head, size)
+        with new_folder(directory, (*MODEL_FILES, *GPT_BYTE_PAIRS.names), overwrite) as folder:
+            write_model(folder, stated, tensors)
+            sizes = arguments["vocab_size"], tokens, arguments["max_positions"], padding
+            write_task_tokens(folder, reader.tokenizer, *sizes)
+
 
 GPT_FILES = GPTFiles()
 
@@ -93,30 +137,6 @@ class _PlainReader(GPTReader):
     def __init__(self, tokenizer: BytePairTokenizer, padding_id: int | None) -> None:
         super().__init__(tokenizer, None)
         self.padding_id = padding_id
-
-
-def gpt_task_files() -> TaskFiles:
-    """Return how fine-tuned GPTs and GPT-2s are read and written."""
-    kinds = gpt_config.HEADS.values()
-    heads = {head.architecture: head for kind in kinds for head in kind.values()}
-    return TaskFiles(heads, _read, _write)
-
-
-def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
-    """Read a fine-tuned checkpoint: see `TaskFiles`."""
-    backbone = load_gpt(path, dtype=dtype)
-    heads = gpt_config.HEADS[backbone.config["norm_first"]]
-    configurations = (gpt_config.CONFIGURATION,)
-    canonical = gpt_config.NAMES[backbone.config["norm_first"]].canonical
-    found = read_task(backbone, path, architecture, heads, canonical, configurations)
-    tokenizer_path = find_weights(path).parent / NAME
-    ends = _ends(tokenizer_path)
-    if ends is None:
-        padding = read_json(tokenizer_path.with_name(gpt_config.CONFIGURATION)).get("pad_token_id")
-        known = type(padding) is int and 0 <= padding < backbone.config["vocab_size"]
-        found.reader = lambda: _PlainReader(backbone.tokenizer, padding if known else None)
-        return found
-    return _with_ends(found, ends, tokenizer_path)
 
 
 def _ends(path: pathlib.Path) -> tuple[int, int, int] | None:
@@ -161,58 +181,19 @@ def _first_tokens(make: Any, size: int) -> Any:
     return gpt_tokenizer((whole.vocabulary[:size], whole.merges))
 
 
-def _write(
-    directory: str | os.PathLike,
-    task_model: Any,
-    arguments: Mapping[str, Any],
-    overwrite: bool = False,
-) -> None:
-    """Write the folder that the Auto classes of transformers and tfnlp read: see `TaskFiles`.
-
-    The arguments are those that made the encoder, without the tokens of the task.
-    """
-    task, norm_first = task_model.task, arguments["norm_first"]
-    head = gpt_config.HEADS[norm_first].get(task.output)
-    if head is None:
-        raise ValueError(f"Hugging Face's {MODEL_TYPES[norm_first]!r} has no class for {task.name}")
-    if task.both_orders:
-        raise ValueError(
-            "the model reads each pair in both orders, which no class of Hugging Face does"
-        )
-    reader = task_model.reader
-    if reader.special is None:
-        tokens, padding = None, getattr(reader, "padding_id", None)
-        if padding is None:
-            padding = len(reader.tokenizer.vocabulary)
-        size = max(arguments["vocab_size"], padding + 1)
-    else:
-        tokens, padding = ENDS, None
-        size = arguments["vocab_size"] + len(ENDS)
-    stated = huggingface_config(arguments, head.architecture, reader.tokenizer)
-    stated = {**stated, "vocab_size": size, **task_config(task)}
-    # Only what is never last tells padding apart.
-    stated["pad_token_id"] = size - 2 if padding is None else padding
-    tensors = _tensors(task_model, arguments, head, size)
-    with new_folder(directory, (*MODEL_FILES, *TOKENIZER_FILES), overwrite) as folder:
-        write_model(folder, stated, tensors)
-        longest = arguments["max_positions"]
-        sizes = arguments["vocab_size"], tokens, longest, padding
-        write_task_tokens(folder, reader.tokenizer, *sizes)
-
-
-def _tensors(task_model: Any, arguments: Mapping[str, Any], head: TaskHead, size: int) -> Arrays:
-    rows, task = gpt_config.rows(arguments), task_model.task
-    table = "token_embedding/embeddings"
+def _tensors(
+    task_model: Any, rows: Mapping[str, Row], layers: int, head: TaskHead, size: int
+) -> Arrays:
     tensors = tensors_from_weights(rows, task_model.model)
-    (name,) = rows[table].names
+    (name,) = rows["token_embedding/embeddings"].names
     tensors[name] = tensors[name][:size]
-    heads = written_head(task_model.model, head, task)
+    heads = written_head(task_model.model, head, task_model.task)
     if "score.bias" in heads:
         bias = heads.pop("score.bias")
-        layers = arguments["num_layers"]
-        last = "final_norm" if arguments["norm_first"] else f"layer_{layers - 1}/output_norm"
+        last = "final_norm" if "final_norm/beta" in rows else f"layer_{layers - 1}/output_norm"
         (beta,) = rows[f"{last}/beta"].names
-        tensors[beta] = tensors[beta] + _moved(heads["score.weight"], bias, task.output)
+        moved = _moved(heads["score.weight"], bias, task_model.task.output)
+        tensors[beta] = tensors[beta] + moved
     return {**{f"transformer.{n}": array for n, array in tensors.items()}, **heads}
 
 

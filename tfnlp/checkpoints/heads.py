@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import keras
 import numpy as np
 
+from tfnlp.checkpoints.config_fields import check_values
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
-from tfnlp.checkpoints.mapping import Row, check_tensors
+from tfnlp.checkpoints.mapping import check_tensors, table_names
+from tfnlp.checkpoints.names import Row
 from tfnlp.models.task_heads import (
     HEADS,
     ChoiceHead,
@@ -126,24 +128,6 @@ class FineTuned:
 
 
 @dataclass(frozen=True)
-class TaskFiles:
-    """How a family reads and writes fine-tuned checkpoints.
-
-    Attributes:
-        heads: the classes of transformers that can be read to their heads.
-        read: function of (path, class, dtype) to a `FineTuned`.
-        write: function of (folder, `TaskModel`, arguments of the backbone, overwrite).
-        parts: function of (`TaskModel`, arguments of the backbone) to `ClassParts`; None where the
-            classes have no such parts.
-    """
-
-    heads: Mapping[str, TaskHead]
-    read: Callable[..., FineTuned]
-    write: Callable[..., None]
-    parts: Callable[..., ClassParts] | None = None
-
-
-@dataclass(frozen=True)
 class ClassParts:
     """A fine-tuned model in the names of its class of transformers.
 
@@ -165,17 +149,48 @@ def architecture_of(config: Mapping[str, Any], known: Collection[str]) -> str | 
     return found if isinstance(found, str) and found in known else None
 
 
-def head_of(path: pathlib.Path, heads: Iterable[TaskHead]) -> TaskHead | None:
-    """Return the head of a fine-tuned checkpoint, by the class that its configuration names."""
-    known = {head.architecture: head for head in heads}
-    return known.get(architecture_of(read_json(path), known))
+def read_task(
+    backbone: Any,
+    tensors: Tensors,
+    config_path: pathlib.Path,
+    architecture: str,
+    heads: Mapping[str, TaskHead],
+    canonical: Callable[[str], str | None],
+) -> FineTuned:
+    """Read what a fine-tuned checkpoint holds beside its backbone, which was loaded from it.
+
+    `heads` has the kinds of output of the family's checkpoints as keys; `canonical` is that of
+    `table_names`.
+    """
+    outputs = {name: head for name, head in heads.items() if head.architecture == architecture}
+    head = next(iter(outputs.values()))
+    config = read_json(config_path)
+    check_values(config_path, config, {key: (value,) for key, value in head.fixed.items()})
+    if head.pooler and not backbone.config["pooler"]:
+        raise ValueError(
+            f"{tensors.path} holds no pooler, on which the head of {architecture} stands; take "
+            "weights that were saved as this class"
+        )
+    names = table_names(tensors, canonical, ())
+    matrix = f"{list(head.dense.values())[-1]}.weight"
+    shape = tensors.shapes[names[matrix]] if matrix in names else ()
+    if len(shape) != 2 or not shape[0]:
+        raise ValueError(f"{tensors.path} holds no matrix {shown(matrix)}, the head's")
+    size = shape[0]
+    output = _output_of(config_path, config, outputs, size)
+    weights = _read_head(tensors, names, head, size, backbone.config["hidden_size"])
+    labels = _labels_of(config_path, config, output, size)
+    task = _stated_task(config_path, config, output, labels)
+    return FineTuned(backbone, architecture, output, labels, weights, task)
 
 
-def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:
+def _output_of(
+    path: pathlib.Path, config: Mapping[str, Any], outputs: Collection[str], size: int
+) -> str:
     """Return which of the kinds `outputs` that its class can have a head of `size` outputs has."""
     if "class" not in outputs:
         return next(iter(outputs))
-    kind = read_json(path).get("problem_type")
+    kind = config.get("problem_type")
     if kind is None:
         kind = _KINDS["score" if size == 1 else "class"]
     if kind not in _KINDS.values():
@@ -192,7 +207,9 @@ def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:
     return output
 
 
-def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
+def _labels_of(
+    path: pathlib.Path, config: Mapping[str, Any], output: str, size: int
+) -> tuple[str, ...]:
     """Return the names of the classes or tags, `LABEL_0`, ... where there are none."""
     if output not in _NAMED:
         return ()
@@ -201,7 +218,7 @@ def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
             f"{path}: the head has {size} output (id2label); tfnlp's {output} needs "
             f"{HEADS[output].least} or more"
         )
-    named = read_json(path).get("id2label")
+    named = config.get("id2label")
     if named is None:
         return tuple(f"LABEL_{i}" for i in range(size))
     labels = [named.get(str(i)) for i in range(size)] if isinstance(named, dict) else []
@@ -214,9 +231,11 @@ def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def stated_task(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> HeadTask | None:
+def _stated_task(
+    path: pathlib.Path, config: Mapping[str, Any], output: str, labels: tuple[str, ...]
+) -> HeadTask | None:
     """Return the task that tfnlp wrote beside the settings of transformers, or None."""
-    stated = read_json(path).get(SPEC)
+    stated = config.get(SPEC)
     if stated is None:
         return None
     try:
@@ -241,17 +260,7 @@ def task_config(task: HeadTask) -> dict[str, Any]:
     return stated
 
 
-def outputs_of(tensors: Tensors, names: Mapping[str, str], head: TaskHead) -> int:
-    """Return the number of the head's outputs: the rows of its last matrix."""
-    last = list(head.dense.values())[-1]
-    name = f"{last}.weight"
-    shape = tensors.shapes[names[name]] if name in names else ()
-    if len(shape) != 2 or not shape[0]:
-        raise ValueError(f"{tensors.path} holds no matrix {shown(name)}, the head's")
-    return shape[0]
-
-
-def read_head(
+def _read_head(
     tensors: Tensors,
     names: Mapping[str, str],
     head: TaskHead,

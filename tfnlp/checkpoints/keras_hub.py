@@ -132,26 +132,22 @@ def _converted(
     arguments |= part.constants
     arguments |= {"dropout": stated["dropout"], "attention_dropout": stated["dropout"]}
     policy = backbone.dtype_policy if dtype is None else dtype
-    encoder, has_head = part.encoder(**arguments, dtype=policy), model is not backbone
+    encoder, has_head = part.files.encoder(**arguments, dtype=policy), model is not backbone
     pretrainer = part.with_head(encoder) if has_head or not part.head_constants else None
     arguments = part.arguments(encoder)
-    _copy(part, part.rows(arguments, has_head), model, pretrainer or encoder)
+    target, variables = pretrainer or encoder, {weight.path: weight for weight in model.weights}
+    shapes = {weight.path: tuple(weight.shape) for weight in target.weights}
+    rows = part.names.rows(arguments, shapes)
+    stored = stored_shapes(rows, shapes)
+    weights = weights_from_tensors(
+        rows, lambda name: np.asarray(variables[name].numpy()).reshape(stored[name])
+    )
+    assign(target, weights | part.made(variables))
     loaded = Pretrained(encoder, pretrainer, arguments)
     if tokenizer is not None:
         loaded.make_tokenizer = functools.partial(part.read_tokenizer, tokenizer)
         loaded.lowercase = part.lowercase(tokenizer)
     return loaded
-
-
-def _copy(
-    part: Counterpart, rows: dict[str, Any], source: keras.Model, target: keras.Model
-) -> None:
-    variables = {variable.path: variable for variable in source.weights}
-    shapes = stored_shapes(rows, {weight.path: tuple(weight.shape) for weight in target.weights})
-    weights = weights_from_tensors(
-        rows, lambda name: np.asarray(variables[name].numpy()).reshape(shapes[name])
-    )
-    assign(target, weights | part.read(variables))
 
 
 def to_keras_hub(
@@ -191,6 +187,7 @@ def to_keras_hub(
     if isinstance(tokenizer, PipelineTokenizer):
         tokenizer = plain_tokenizer(tokenizer)
     part, arguments = _counterpart(model)
+    weights = {weight.path: weight for weight in model.weights}
     models = library().models
     has_head = part.head in model.output
     if not approximate:
@@ -214,8 +211,7 @@ def to_keras_hub(
             )
         made = getattr(models, part.pretrainer)(made, preprocessor=preprocessor)
     variables = {variable.path: variable for variable in made.weights}
-    tensors = tensors_from_weights(part.rows(arguments, has_head), model)
-    tensors |= part.write({weight.path: weight for weight in model.weights})
+    tensors = tensors_from_weights(part.names.rows(arguments, weights), model) | part.more(weights)
     for name, array in tensors.items():
         variables[name].assign(array.reshape(variables[name].shape))
     return made
@@ -229,8 +225,8 @@ def _counterpart(model: keras.Model) -> tuple[Counterpart, dict[str, Any]]:
             arguments = part.arguments(model)
         except ValueError:
             continue
-        table = {*part.rows(arguments, part.head in model.output), *part.made}
-        if table <= paths and not {p for p in paths - table if not p.startswith(_LEFT_OUT)}:
+        places = {*part.names.rows(arguments), *part.computed}
+        if all(path in places or path.startswith(_LEFT_OUT) for path in paths):
             return part, arguments
     raise ValueError(
         f"model {getattr(model, 'name', model)!r} has no counterpart in keras-hub; give an encoder "

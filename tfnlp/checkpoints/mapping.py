@@ -5,35 +5,16 @@ from __future__ import annotations
 import pathlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import keras
 import numpy as np
 
 from tfnlp.checkpoints.formats.tensors import FLOATS, Tensors
+from tfnlp.checkpoints.names import Row, TensorNames
 from tfnlp.text.lines import shown
 
 _LISTED = 10  # faults that a message spells out
 Shape = tuple[int, ...]
-BERT_LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
-UNTIED = "untied"  # among heads: that of the masked LM has a table of its own
-LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-
-
-class Row(NamedTuple):
-    """How one weight is stored: as one tensor, or as several side by side on the last axis.
-
-    Attributes:
-        names: the tensors' names.
-        transposed: whether each of them is stored as the transpose.
-        convolution: whether each is stored as the kernel of a convolution of width 1,
-            `[1, in, out]`.
-    """
-
-    names: tuple[str, ...]
-    transposed: bool = False
-    convolution: bool = False
 
 
 def table_names(
@@ -58,6 +39,21 @@ def table_names(
             )
         names[name] = original
     return names
+
+
+def recognise(
+    formats: Sequence[TensorNames], title: str, tensors: Tensors, ignore: Sequence[str]
+) -> tuple[TensorNames, dict[str, str]]:
+    """Return the file's format, and a dict of its names to those in the file."""
+    for form in formats:
+        names = table_names(tensors, form.canonical, ignore)
+        if any(name.startswith(form.beginning) for name in names):
+            return form, names
+    hints = " or with ".join(form.hint for form in formats)
+    raise ValueError(
+        f"{tensors.path} holds no {title}: expected names that begin with {hints}, found "
+        f"{shown(list(tensors)[:3])}"
+    )
 
 
 def check_layers(
@@ -193,75 +189,3 @@ def assign(model: keras.Model, weights: Mapping[str, np.ndarray]) -> None:
     """Set every weight of `model` from a dict of path to array."""
     for variable in model.weights:
         variable.assign(weights[variable.path])
-
-
-@dataclass(frozen=True)
-class NameTable:
-    """A table of weight path to `Row` under construction, in the words of one format.
-
-    Attributes:
-        gamma, beta, kernel, bias: last parts of the names of a norm's and a dense layer's tensors,
-            with the separator.
-        transposed, convolution: how kernels are stored, see `Row`.
-        rows: the table.
-    """
-
-    gamma: str
-    beta: str
-    kernel: str
-    bias: str
-    transposed: bool = False
-    convolution: bool = False
-    rows: dict[str, Row] = field(default_factory=dict)
-
-    def tensor(self, path: str, name: str, transposed: bool = False) -> None:
-        """Add one weight that is stored as one tensor."""
-        self.rows[path] = Row((name,), transposed)
-
-    def norm(self, path: str, name: str) -> None:
-        """Add the two weights of a layer norm."""
-        self.tensor(f"{path}/gamma", name + self.gamma)
-        self.tensor(f"{path}/beta", name + self.beta)
-
-    def dense(self, path: str, *names: str) -> None:
-        """Add kernel and bias of a dense layer, stored as one or as several side by side."""
-        kernels = tuple(name + self.kernel for name in names)
-        self.rows[f"{path}/kernel"] = Row(kernels, self.transposed, self.convolution)
-        self.rows[f"{path}/bias"] = Row(tuple(name + self.bias for name in names))
-
-    def masked_lm(self, dense: str, norm: str, bias: str, table: str = "") -> None:
-        """Add the head of a masked language model, with a `table` of its own if it has one."""
-        self.dense("masked_lm_head/dense", dense)
-        self.norm("masked_lm_head/norm", norm)
-        self.tensor("masked_lm_bias/bias", bias)
-        if table:
-            self.tensor("masked_lm_table/embeddings", table)
-
-
-def torch_names() -> NameTable:
-    """Return an empty table in the words of PyTorch's `Linear` and `LayerNorm`."""
-    return NameTable(".weight", ".bias", ".weight", ".bias", transposed=True)
-
-
-def bert_embeddings(table: NameTable, segments: bool = True) -> None:
-    """Add the tables of tokens, positions and segments, and the layer norm of their sum."""
-    kinds = {"token": "word", "position": "position", "segment": "token_type"}
-    for ours, theirs in kinds.items():
-        if segments or ours != "segment":
-            path = f"{ours}_embedding/embeddings"
-            table.tensor(path, f"embeddings.{theirs}_embeddings.weight")
-    table.norm("embedding_norm", "embeddings.LayerNorm")
-
-
-def bert_layers(table: NameTable, num_layers: int) -> None:
-    """Add the Transformer's blocks."""
-    for i in range(num_layers):
-        path, name = f"layer_{i}", f"encoder.layer.{i}"
-        attention = f"{name}.attention.self"
-        parts = (f"{attention}.{part}" for part in ("query", "key", "value"))
-        table.dense(f"{path}/attention/qkv", *parts)
-        table.dense(f"{path}/attention/output", f"{name}.attention.output.dense")
-        table.norm(f"{path}/attention_norm", f"{name}.attention.output.LayerNorm")
-        table.dense(f"{path}/intermediate", f"{name}.intermediate.dense")
-        table.dense(f"{path}/output", f"{name}.output.dense")
-        table.norm(f"{path}/output_norm", f"{name}.output.LayerNorm")

@@ -1,49 +1,22 @@
 """MPNet's checkpoints: Hugging Face's (modeling_mpnet.py)."""
 
-from __future__ import annotations
+import dataclasses
 
-import functools
-from collections.abc import Mapping
-from typing import Any
-
-from tfnlp.checkpoints.encoder_files import (
-    BERT_SIZES,
-    ConfigNames,
-    EncoderFiles,
-    TensorNames,
-    heads_like_the_encoder,
-)
+from tfnlp.checkpoints.config import BERT_SIZES, ConfigNames
+from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.heads import task_heads
-from tfnlp.checkpoints.mapping import BERT_LAYER, LEGACY, Row, bert_embeddings, torch_names
-from tfnlp.checkpoints.roberta import COPIES, HEADS, add_heads
+from tfnlp.checkpoints.names import BERT_BLOCK
+from tfnlp.checkpoints.roberta import HEADS, HUGGINGFACE
 from tfnlp.checkpoints.tokenizers.tokenizer_json import TOKENIZER_JSON
 from tfnlp.models import mpnet, mpnet_pretrainer
 from tfnlp.models.roberta import PADDING_ID
 
 _BUCKETS = "relative_attention_num_buckets"
-
-
-def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
-    table = torch_names()
-    bert_embeddings(table, segments=False)
-    table.tensor("distance_embedding/embeddings", "encoder.relative_attention_bias.weight")
-    for i in range(config["num_layers"]):
-        path, name = f"layer_{i}", f"encoder.layer.{i}"
-        table.dense(f"{path}/attention/qkv", *(f"{name}.attention.attn.{part}" for part in "qkv"))
-        table.dense(f"{path}/attention/output", f"{name}.attention.attn.o")
-        table.norm(f"{path}/attention_norm", f"{name}.attention.LayerNorm")
-        table.dense(f"{path}/intermediate", f"{name}.intermediate.dense")
-        table.dense(f"{path}/output", f"{name}.output.dense")
-        table.norm(f"{path}/output_norm", f"{name}.output.LayerNorm")
-    add_heads(table, config, heads)
-    return table.rows
-
-
 MPNET_FILES = EncoderFiles(
     title="MPNet",
     loader="load_encoder",
     encoder=mpnet,
-    pretrainer=functools.partial(heads_like_the_encoder, mpnet_pretrainer),
+    pretrainer=mpnet_pretrainer,
     config=ConfigNames(
         "mpnet",
         sizes={
@@ -55,15 +28,20 @@ MPNET_FILES = EncoderFiles(
         fixed={"pad_token_id": PADDING_ID},
     ),
     formats=(
-        TensorNames(
-            rows=_rows,
-            heads={"masked_lm": ("lm_head.",)},
-            layer=BERT_LAYER,
+        dataclasses.replace(
+            HUGGINGFACE,
+            layers={
+                **HUGGINGFACE.layers,
+                "distance_embedding": "encoder.relative_attention_bias",
+            },
+            block={
+                **BERT_BLOCK,
+                "attention/qkv": tuple(f"attention.attn.{part}" for part in "qkv"),
+                "attention/output": "attention.attn.o",
+                "attention_norm": "attention.LayerNorm",
+            },
             base="mpnet.",
             hint="'mpnet.embeddings.' or 'embeddings.'",
-            pooler="pooler.",
-            copies=COPIES,
-            renamed=LEGACY,
         ),
     ),
     classes={("masked_lm",): "MPNetForMaskedLM", (): "MPNetModel"},

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from tfnlp.checkpoints.encoders import write_model
 from tfnlp.checkpoints.family_files import FamilyFiles
-from tfnlp.checkpoints.folders import find_one, find_weights, new_folder
+from tfnlp.checkpoints.folders import find_one, find_weights, new_folder, write_model
 from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.heads import SPEC
-from tfnlp.checkpoints.mapping import Row, table_names
+from tfnlp.checkpoints.mapping import table_names
+from tfnlp.checkpoints.names import Row
 from tfnlp.models import low_rank_updates
 from tfnlp.text.lines import shown
 
@@ -182,7 +182,7 @@ class _Adapter:
         """
         names = table_names(weights, self.files.canonical, ())
         if another is not None:
-            head = self.files.task_files.heads.get(another)
+            head = self.files.task_heads.get(another)
             both = () if head is None else tuple(head.beginnings())
             names = {
                 name: original
@@ -251,7 +251,7 @@ class _Adapter:
     ) -> dict[str, Any]:
         """Return what the configuration of a class says of its head."""
         found: dict[str, Any] = {_NAMES: [architecture]}
-        head = self.files.task_files.heads.get(architecture)
+        head = self.files.task_heads.get(architecture)
         if head is None or head.size is not None:
             return found
         matrix = tensors.get(f"{list(head.dense.values())[-1]}.weight", ())

@@ -10,7 +10,6 @@ from keras import Model
 
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
-from tfnlp.checkpoints.encoder_config import config_of
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.data import TokenizedCorpus, masked_positions
 from tfnlp.data.texts import documents_of
@@ -76,7 +75,7 @@ class Encoder(SubwordModel):
         return before
 
     def sizes_of(self, loaded: Pretrained) -> dict[str, Any]:
-        return config_of(self.files, loaded.encoder)
+        return self.files.config_of(loaded.encoder)
 
     def heads(self, settings: Any, before: Pretrained | None, batches: Any) -> dict[str, Any]:
         """Return the arguments of the pretrainer: the masked-LM head of `before` goes on too."""

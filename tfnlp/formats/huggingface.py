@@ -6,7 +6,6 @@ import os
 from typing import Any
 
 from tfnlp.checkpoints.encoder_files import EncoderFiles
-from tfnlp.checkpoints.encoders import save_encoder
 from tfnlp.checkpoints.heads import architecture_of
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.sentence_transformers import MODULES, read_sentences, transformer_folder
@@ -51,7 +50,7 @@ class HuggingFace(Format):
             return {"checkpoint": folder}
         arguments = model.config["backbone"]["arguments"]
         try:
-            files.task_files.write(folder, model.task_model, arguments, settings.overwrite)
+            files.write_task(folder, model.task_model, arguments, settings.overwrite)
         except ValueError as error:
             raise ValueError(f"{model.path} can't be written for Hugging Face: {error}") from error
         return {"checkpoint": folder}
@@ -61,7 +60,7 @@ class HuggingFace(Format):
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
         family = family_at(place)
-        loaded = family.files.load(place.path, dtype)
+        loaded = family.files.load(place.path, dtype=dtype)
         loaded.family = family
         return loaded
 
@@ -73,7 +72,7 @@ class HuggingFace(Format):
 
     def read_task(self, place: Place) -> Any:
         family, architecture = _task(place)
-        found = family.files.task_files.read(place.folder, architecture)
+        found = family.files.read_task(place.folder, architecture)
         found.backbone.family, found.backbone.path = family, place.path
         return found
 
@@ -93,10 +92,9 @@ class SentenceTransformers(HuggingFace):
 
     def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
         how, layers = model.family.sentence_settings(model), model.sentence_layers
-        save_encoder(
-            model.family.files, model.encoder, folder, model.tokenizer, settings.overwrite, how,
-            layers,
-        )  # fmt: skip
+        given = {"sentences": how, "sentence_layers": layers}
+        files, tokenizer = model.family.files, model.tokenizer
+        files.save(model.encoder, folder, tokenizer, settings.overwrite, **given)
         return {"checkpoint": folder}
 
     def recognises(self, place: Place) -> bool:
@@ -134,7 +132,7 @@ def _task(place: Place) -> tuple[Any, str] | None:
         return None
     for family in place.families.values():
         if family.files is not None:
-            known = family.files.task_files.heads
+            known = family.files.task_heads
             architecture = architecture_of(place.config, known)
             if architecture is not None:
                 return family, architecture

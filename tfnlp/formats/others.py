@@ -46,7 +46,7 @@ class ReadFormat(Format):
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
         family = place.families[self.family]
-        loaded = family.files.load(place.path, dtype)
+        loaded = family.files.load(place.path, dtype=dtype)
         loaded.family = family
         return loaded
 

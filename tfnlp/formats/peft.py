@@ -39,7 +39,7 @@ class Peft(Format):
                 "has no adapters: it was not trained with `lora`; `format` huggingface writes the "
                 "whole model"
             )
-        if model.family.files is None or model.family.files.task_files.parts is None:
+        if model.family.files is None or not model.family.files.takes_adapters:
             return (
                 f"is {model.family.title} with tokens of its own around texts, which PEFT's "
                 "adapters do not hold; `format` huggingface writes the whole model"
@@ -58,7 +58,7 @@ class Peft(Format):
             )
         apart = model.with_adapters()
         arguments = apart.config["backbone"]["arguments"]
-        parts = model.family.files.task_files.parts(apart.task_model, arguments)
+        parts = model.family.files.class_parts(apart.task_model, arguments)
         save_adapter(
             folder,
             apart.task_model.model,

@@ -30,10 +30,11 @@ from tfnlp.checkpoints.tokenizers.tokenizer_json import (
     write_config,
     write_pipeline,
 )
-from tfnlp.text import PipelineTokenizer
+from tfnlp.text import PipelineTokenizer, gpt_tokenizer
 from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
 
 FILES = (*FILE_NAMES[-1], NAME, CONFIG)
+_CLASSES = {"gpt": "OpenAIGPTTokenizer", "gpt2": "GPT2Tokenizer"}  # of transformers
 _UNKNOWN, _END = "<unk>", "<|endoftext|>"
 _BYTES = {"add_prefix_space": False, "trim_offsets": True}
 
@@ -250,3 +251,17 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
         write_config(folder, kind, max_length, special)
 
     return TokenizerFiles(functools.partial(find_byte_pairs, make, needs=AROUND), write, FILES)
+
+
+def _write_gpt(folder: str, tokenizer: Any, max_length: int) -> None:
+    if isinstance(tokenizer, PipelineTokenizer):
+        return write_pipeline(folder, tokenizer, max_length)
+    write_byte_pairs(folder, tokenizer)
+    own = tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces
+    write_gpt_json(folder, *own, marks=tokenizer.marks)
+    write_config(folder, _CLASSES[tokenizer.kind], max_length, {})
+
+
+GPT_BYTE_PAIRS = TokenizerFiles(
+    functools.partial(find_byte_pairs, gpt_tokenizer), _write_gpt, FILES
+)

@@ -1,0 +1,245 @@
+"""What `config.json` states of an encoder, and what a model says of itself."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+
+from tfnlp.checkpoints.config_fields import check_fields
+from tfnlp.checkpoints.formats.json_files import read_json
+from tfnlp.layers import TransformerBlock
+from tfnlp.text.lines import shown
+
+# Of several words for one activation the first is written.
+ACTIVATIONS = {
+    "gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh", "gelu_python_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh", "gelu_tanh": "gelu_tanh", "quick_gelu": "quick_gelu",
+    "gelu_10": "clipped_gelu", "relu": "relu", "relu6": "relu6", "relu2": "squared_relu",
+    "leaky_relu": "leaky_relu", "silu": "silu", "swish": "silu", "mish": "mish",
+    "hardswish": "hard_silu", "tanh": "tanh", "sigmoid": "sigmoid", "laplace": "laplace",
+    "sqrtsoftplus": "sqrt_softplus", "linear": "linear",
+}  # fmt: skip
+BERT_SIZES = {
+    "vocab_size": "vocab_size",
+    "num_hidden_layers": "num_layers",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_size",
+    "max_position_embeddings": "max_positions",
+    "type_vocab_size": "num_segments",
+}
+# name in the file: argument, default, lower and upper limit (the upper one excluded)
+BERT_NUMBERS = {
+    "hidden_dropout_prob": ("dropout", 0.1, 0.0, 1.0),
+    "attention_probs_dropout_prob": ("attention_dropout", 0.1, 0.0, 1.0),
+    "layer_norm_eps": ("norm_epsilon", 1e-12, 0.0, 1.0),
+    "initializer_range": ("initializer_range", 0.02, 0.0, 1000.0),
+}
+_LEAST = {"position_buckets": 32}  # of sizes; which are read whatever their number
+_SHARED = re.compile(r"shared_layer_\d+_\d+")  # blocks of an ALBERT with several
+
+
+@dataclass(frozen=True)
+class ConfigNames:
+    """How `config.json` states the arguments of an encoder.
+
+    Attributes:
+        model_type: what it calls the kind of model.
+        sizes: name in the file to the argument that is this whole number; needed but for those of
+            `optional`.
+        numbers: name in the file to (argument, default, lower limit, upper limit, excluded).
+        activation: name in the file of the activation.
+        default_activation: the file's word for it where it states none.
+        activations: the file's words to the argument's; of several words for one activation the
+            first is written.
+        optional: names in the file and what they are where it does not state them.
+        written: more that is written.
+        counts_from_padding: whether positions are counted from `pad_token_id` + 1, RoBERTa's.
+        fixed: names in the file and what they are whatever it states.
+        constants: arguments that the file can't state, and the only value that they have.
+    """
+
+    model_type: str
+    sizes: Mapping[str, str] = field(default_factory=lambda: BERT_SIZES)
+    numbers: Mapping[str, tuple[str, float, float, float]] = field(
+        default_factory=lambda: BERT_NUMBERS
+    )
+    activation: str = "hidden_act"
+    default_activation: str = "gelu"
+    activations: Mapping[str, str] = field(default_factory=lambda: ACTIVATIONS)
+    optional: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] = field(default_factory=dict)
+    counts_from_padding: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments that the file states."""
+        numbers = (each[0] for each in self.numbers.values())
+        padding = ["padding_id"] * self.counts_from_padding
+        return [*self.sizes.values(), *numbers, *padding, "activation"]
+
+    def size_key(self, argument: str) -> str:
+        """Return the name in the file of an argument that is a size."""
+        return next(key for key, ours in self.sizes.items() if ours == argument)
+
+    def read(self, path: pathlib.Path, title: str, activation: str | None = None) -> dict[str, Any]:
+        """Return the arguments of the encoder that a file states.
+
+        `title` is that of the family; `activation` replaces the file's.
+        """
+        config = read_json(path)
+        if config.get("model_type", self.model_type) != self.model_type:
+            raise ValueError(
+                f"{path} has model_type={shown(config['model_type'])}; expected that of a {title}, "
+                f"{self.model_type!r}"
+            )
+        known = [*self.sizes, *self.numbers, self.activation, *self.optional, "tie_word_embeddings"]
+        check_fields(path, config, known)
+        stated = {**self.optional, **config, **self.fixed}
+        arguments: dict[str, Any] = {
+            argument: read_size(path, stated, key, title, _LEAST.get(argument, 1))
+            for key, argument in self.sizes.items()
+        }
+        if arguments.get("num_groups", 1) > arguments["num_layers"]:
+            raise ValueError(
+                f"{path} has more groups of layers ({self.size_key('num_groups')}="
+                f"{arguments['num_groups']}) than layers ({arguments['num_layers']})"
+            )
+        if self.counts_from_padding:
+            padding, positions = stated["pad_token_id"], arguments["max_positions"]
+            if type(padding) is not int or not 0 <= padding < positions - 1:
+                raise ValueError(
+                    f"{path} has pad_token_id={shown(padding)}; expected a number below "
+                    f"{self.size_key('max_positions')}={positions} - 1"
+                )
+            arguments |= {"padding_id": padding, "max_positions": positions - padding - 1}
+        check_heads(path, arguments, self.sizes)
+        for key, (argument, *limits) in self.numbers.items():
+            arguments[argument] = read_number(path, config, key, *limits)
+        if activation is None:
+            words = self.activation, self.default_activation, self.activations
+            activation = read_activation(path, config, *words)
+        return {**arguments, "activation": activation}
+
+    def write(self, config: Mapping[str, Any], architecture: str) -> dict[str, Any]:
+        """Return the contents of `config.json` for the arguments of an encoder."""
+        sizes = {theirs: config[ours] for theirs, ours in self.sizes.items()}
+        if self.counts_from_padding:
+            sizes["pad_token_id"] = config["padding_id"]
+            sizes[self.size_key("max_positions")] += config["padding_id"] + 1
+        words = [word for word, ours in self.activations.items() if ours == config["activation"]]
+        if not words:
+            raise ValueError(
+                f"activation={config['activation']!r} has no name in Hugging Face's "
+                f"{self.model_type!r}; expected one of {sorted(set(self.activations.values()))}"
+            )
+        return {
+            "architectures": [architecture],
+            "model_type": self.model_type,
+            **sizes,
+            **{theirs: config[ours] for theirs, (ours, *_) in self.numbers.items()},
+            self.activation: words[0],
+            **self.written,
+        }
+
+
+def read_size(
+    path: pathlib.Path, config: Mapping[str, Any], key: str, title: str, least: int = 1
+) -> int:
+    """Return `config[key]`, a whole number from `least` to below 2^31."""
+    if key not in config:
+        raise ValueError(f"{path} lacks {key}; is it the configuration of a {title}?")
+    value = config[key]
+    if type(value) is not int or not least <= value < 2**31:
+        raise ValueError(
+            f"{path} has {key}={shown(value)}; expected a whole number from {least} to below 2^31"
+        )
+    return value
+
+
+def read_number(
+    path: pathlib.Path,
+    config: Mapping[str, Any],
+    key: str,
+    default: float,
+    low: float,
+    high: float,
+) -> float:
+    """Return `config[key]`, a number from `low` to below `high`, or the default if it is absent."""
+    value = config.get(key, default)
+    if type(value) not in (int, float) or not low <= value < high:
+        raise ValueError(
+            f"{path} has {key}={shown(value)}; expected a number from {low} to below {high}"
+        )
+    return float(value)
+
+
+def read_activation(
+    path: pathlib.Path,
+    config: Mapping[str, Any],
+    key: str,
+    default: str,
+    names: Mapping[str, str],
+) -> str:
+    """Return tfnlp's name of the activation `config[key]`; `names` are the file's words for it."""
+    stated = config.get(key, default)
+    if type(stated) is not str or stated not in names:
+        raise ValueError(f"{path} has {key}={shown(stated)}; expected one of {sorted(names)}")
+    return names[stated]
+
+
+def check_heads(path: pathlib.Path, arguments: Mapping[str, Any], sizes: Mapping[str, str]) -> None:
+    """Raise ValueError for a number of attention heads that does not divide the width."""
+    if arguments["hidden_size"] % arguments["num_heads"]:
+        width, heads = (
+            next(f"{key}={arguments[ours]}" for key, ours in sizes.items() if ours == name)
+            for name in ("hidden_size", "num_heads")
+        )
+        raise ValueError(f"{path} has {width}, which is not a multiple of {heads}")
+
+
+def layer_arguments(model: keras.Model, prefix: str = "") -> dict[str, Any] | None:
+    """Return the arguments that its layers say an encoder has, or a model on one.
+
+    None for a model that is no Transformer. With a `prefix` the blocks are those whose names have
+    it, as those of the generator of an ELECTRA.
+    """
+    layers = {layer.name: layer for layer in model.layers}
+    names = [name for name in layers if name.startswith((f"{prefix}layer_", "shared_layer"))]
+    blocks = [layers[name] for name in names if isinstance(layers[name], TransformerBlock)]
+    if not blocks or not {"token_embedding", "position_embedding"} <= set(layers):
+        return None
+    block, token, position = blocks[0], layers["token_embedding"], layers["position_embedding"]
+    segments, distances = (layers.get(f"{kind}_embedding") for kind in ("segment", "distance"))
+    shared = list(filter(_SHARED.fullmatch, layers))
+    groups = len({name.split("_")[2] for name in shared}) or 1
+    group_blocks = len(shared) // groups or 1
+    passed = len(model.output.get("encoder_outputs", blocks)) if not prefix else len(blocks)
+    return {
+        "vocab_size": token.vocab_size,
+        "num_layers": passed // group_blocks,
+        "num_groups": groups,
+        "group_blocks": group_blocks,
+        "hidden_size": block.output_norm.gamma.shape[0],
+        "embedding_size": token.hidden_size,
+        "num_heads": block.num_heads,
+        "intermediate_size": block.intermediate_size,
+        "max_positions": position.max_positions,
+        "padding_id": position.offset - 1,
+        "num_segments": segments and segments.num_segments,
+        "position_buckets": distances and distances.num_buckets,
+        "norm_first": block.norm_first,
+        "dropout": block.dropout,
+        "attention_dropout": block.attention_dropout,
+        "norm_epsilon": block.norm_epsilon,
+        "initializer_range": token.initializer.stddev,
+        "activation": block.activation,
+    }
