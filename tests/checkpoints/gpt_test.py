@@ -23,7 +23,7 @@ from tests.support import golden
 from tfnlp.checkpoints import gpt_openai, load_gpt
 from tfnlp.checkpoints.gpt import KINDS
 from tfnlp.checkpoints.mapping import stored_shapes
-from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs
+from tfnlp.checkpoints.tokenizers.byte_pairs import GPT_BYTE_PAIRS
 from tfnlp.models import gpt
 from tfnlp.models.gpt import GPT
 from tfnlp.models.shapes import weight_shapes
@@ -160,7 +160,7 @@ def test_hparams_of_gpt(tmp_path):
 
 def test_vocabulary_is_found(tmp_path):
     def find(vocab):
-        return find_byte_pairs(None, tmp_path, vocab, None, 99, "load_gpt")
+        return GPT_BYTE_PAIRS.find(tmp_path, vocab, None, 99, "load_gpt")
 
     assert find(None).path is None
     with pytest.raises(ValueError, match="vocab="):

@@ -33,13 +33,12 @@ from tfnlp.checkpoints.elmo import read_options
 from tfnlp.checkpoints.formats.hdf5_files import open_hdf5
 from tfnlp.checkpoints.gpt import GPT2_FILES
 from tfnlp.checkpoints.gpt_openai import open_pieces, read_hparams
-from tfnlp.checkpoints.tokenizers.byte_pairs import find_byte_pairs, write_gpt_json
+from tfnlp.checkpoints.tokenizers.byte_pairs import GPT_BYTE_PAIRS, write_gpt_json
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer
-from tfnlp.checkpoints.tokenizers.sentencepiece import find_sentencepiece, write_sentencepiece
+from tfnlp.checkpoints.tokenizers.sentencepiece import SENTENCEPIECE
 from tfnlp.checkpoints.tokenizers.wordpiece import (
     WORDPIECE,
     WordPieces,
-    find_wordpiece,
     vocabulary_lines,
 )
 from tfnlp.checksums import checksums
@@ -49,7 +48,6 @@ from tfnlp.runs.search_index import INDEX, STARTS, TEXTS, VECTORS, Index, write_
 from tfnlp.text import (
     SPECIAL_TOKENS,
     SentencePieceTokenizer,
-    gpt_tokenizer,
     read_bpe,
     read_vocabulary,
     train_bpe,
@@ -145,12 +143,12 @@ def _tokenized(found: FoundTokenizer) -> np.ndarray:
 
 
 def _pieces(folder: pathlib.Path) -> Arrays:
-    yield _tokenized(find_sentencepiece(folder, None, None, 1000, "x"))
+    yield _tokenized(SENTENCEPIECE.find(folder, None, None, 1000, "x"))
 
 
 _FINDERS = {
-    "albert": find_sentencepiece, "bert": find_wordpiece,
-    "gpt2": functools.partial(find_byte_pairs, gpt_tokenizer),
+    "albert": SENTENCEPIECE.find, "bert": WORDPIECE.find,
+    "gpt2": GPT_BYTE_PAIRS.find,
 }  # fmt: skip
 
 
@@ -165,7 +163,7 @@ def _tokenizer_files() -> Files:
         folder = pathlib.Path(temporary)
         for name in _FINDERS:
             (folder / name).mkdir()
-        write_sentencepiece(str(folder / "albert"), pieces, 512)
+        SENTENCEPIECE.write(str(folder / "albert"), pieces, 512)
         WORDPIECE.write(str(folder / "bert"), words, 512)
         write_gpt_json(str(folder / "gpt2"), tokens, merges, of_bytes=True)
         return {MODEL_FILE: pieces.model, **_folder(folder, *_TOKENIZERS)}

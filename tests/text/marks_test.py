@@ -7,8 +7,8 @@ from tokenizers import Tokenizer
 
 import tfnlp
 from tests.support import GOLDENS
-from tfnlp.checkpoints.tokenizers.byte_pairs import sentence_byte_pairs, write_gpt_json
-from tfnlp.checkpoints.tokenizers.wordpiece import write_wordpiece
+from tfnlp.checkpoints.tokenizers.byte_pairs import ROBERTA_BYTE_PAIRS, write_gpt_json
+from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE
 from tfnlp.families.vocabularies import BYTE_PAIRS, WORD_PIECES
 from tfnlp.text import (
     BertReader,
@@ -43,11 +43,11 @@ def made(kind):
     if kind == "bert":
         tokens = [*SPECIAL_TOKENS, *WORDS, "[E1]", "[/E1]"]
         tokenizer = WordPieceTokenizer(tokens, marks=[*SPECIAL_TOKENS, "[E1]", "[/E1]"])
-        return tokenizer, lambda folder: write_wordpiece(folder, tokenizer, 32)
+        return tokenizer, lambda folder: WORDPIECE.write(folder, tokenizer, 32)
     if kind == "roberta":
         vocabulary = bpe(extra=ROBERTA_TOKENS)
         tokenizer = RobertaTokenizer(vocabulary, marks=[*ROBERTA_TOKENS, "<|e1|>"])
-        write = sentence_byte_pairs(RobertaTokenizer, "RobertaTokenizer").write
+        write = ROBERTA_BYTE_PAIRS.write
         return tokenizer, lambda folder: write(folder, tokenizer, 32)
     vocabulary = bpe(kind)
     marks = [*(["<unk>"] if kind == "gpt" else []), "<|endoftext|>", "<|e1|>"]

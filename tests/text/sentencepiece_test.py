@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from tfnlp.checkpoints.tokenizers.sentencepiece import find_sentencepiece, write_sentencepiece
+from tfnlp.checkpoints.tokenizers.sentencepiece import SENTENCEPIECE
 from tfnlp.text import SentencePieceTokenizer, train_sentencepiece
 
 TEXTS = [f"the {colour} garden of {name} ..." for colour in ("red", "green") for name in "abcdef"]
@@ -49,12 +49,12 @@ def test_a_vocabulary_without_room_for_the_characters():
 
 @pytest.mark.parametrize("score", [None, float("nan"), "x", [1], 10**400])
 def test_a_score_that_is_none(model, tmp_path, score):
-    write_sentencepiece(str(tmp_path), SentencePieceTokenizer(model), 512)
+    SENTENCEPIECE.write(str(tmp_path), SentencePieceTokenizer(model), 512)
     (tmp_path / "spiece.model").unlink()
     path = tmp_path / "tokenizer.json"
     contents = json.loads(path.read_text())
     contents["model"]["vocab"][7][1] = score
     path.write_text(json.dumps(contents))
     with pytest.raises(ValueError, match=f"^{path} is truncated, corrupt") as error:
-        find_sentencepiece(tmp_path, None, None, 1000, "load_albert").make()
+        SENTENCEPIECE.find(tmp_path, None, None, 1000, "load_albert").make()
     assert "\n" not in str(error.value)

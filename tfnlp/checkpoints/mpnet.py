@@ -7,7 +7,7 @@ from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.heads import task_heads
 from tfnlp.checkpoints.names import BERT_BLOCK
 from tfnlp.checkpoints.roberta import HEADS, HUGGINGFACE
-from tfnlp.checkpoints.tokenizers.tokenizer_json import TOKENIZER_JSON
+from tfnlp.checkpoints.tokenizers.files import TOKENIZER_JSON
 from tfnlp.models import mpnet, mpnet_pretrainer
 from tfnlp.models.roberta import PADDING_ID
 

@@ -6,11 +6,10 @@ from tfnlp.checkpoints.config import ConfigNames
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.heads import task_heads
 from tfnlp.checkpoints.names import BERT_EMBEDDINGS, LEGACY, TensorNames
-from tfnlp.checkpoints.tokenizers.byte_pairs import sentence_byte_pairs
-from tfnlp.checkpoints.tokenizers.tokenizer_json import TOKENIZER_JSON
+from tfnlp.checkpoints.tokenizers.byte_pairs import ROBERTA_BYTE_PAIRS
+from tfnlp.checkpoints.tokenizers.files import TOKENIZER_JSON
 from tfnlp.models import roberta, roberta_pretrainer
 from tfnlp.models.roberta import PADDING_ID
-from tfnlp.text import RobertaTokenizer
 
 HUGGINGFACE = TensorNames(
     layers={**BERT_EMBEDDINGS, "pooler/dense": "pooler.dense"},
@@ -48,7 +47,7 @@ ROBERTA_FILES = EncoderFiles(
     formats=(HUGGINGFACE,),
     classes={("masked_lm",): "RobertaForMaskedLM", (): "RobertaModel"},
     head_activation="gelu",  # whatever the blocks have
-    tokenizer=sentence_byte_pairs(RobertaTokenizer, "RobertaTokenizer"),
+    tokenizer=ROBERTA_BYTE_PAIRS,
     tasks=task_heads("Roberta", *HEADS),
 )
 # The same network with a vocabulary of many languages.

@@ -19,88 +19,118 @@ from tokenizers import (
     processors,
 )
 
-from tfnlp.checkpoints.formats.tensors import reading
-from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
-from tfnlp.checkpoints.tokenizers.tokenizer_json import (
-    AROUND,
-    CONFIG,
-    NAME,
-    find_pipeline,
-    read_tokenizer_json,
+from tfnlp.checkpoints.tokenizers.files import (
+    FoundTokenizer,
+    TokenizerFiles,
+    check_size,
+    is_usual,
+    refused,
     write_config,
     write_pipeline,
 )
-from tfnlp.text import PipelineTokenizer, gpt_tokenizer
-from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
+from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, TokenizerJson, read_tokenizer_json
+from tfnlp.text import PipelineTokenizer, RobertaTokenizer, gpt_tokenizer
+from tfnlp.text.byte_pair_files import FILE_NAMES, read_bpe, write_bpe
 
-FILES = (*FILE_NAMES[-1], NAME, CONFIG)
 _CLASSES = {"gpt": "OpenAIGPTTokenizer", "gpt2": "GPT2Tokenizer"}  # of transformers
 _UNKNOWN, _END = "<unk>", "<|endoftext|>"
 _BYTES = {"add_prefix_space": False, "trim_offsets": True}
 
 
-def find_byte_pairs(
-    make: Callable[[tuple[Tokens, Merges]], Any],
-    folder: pathlib.Path,
-    vocab: str | os.PathLike | None,
-    lowercase: bool | None,
-    vocab_size: int,
-    loader: str,
-    needs: Sequence[str] = (),
-) -> FoundTokenizer:
-    """Return the tokenizer of `vocab`, or of the files in the folder: see `TokenizerFiles`.
+class BytePairFiles(TokenizerFiles):
+    """`vocab.json` and `merges.txt`, or OpenAI's names of them, and `tokenizer.json`.
 
-    `make` is a function of (tokens, merges) to the tokenizer, `needs` the special tokens that the
-    model can't do without. A `tokenizer.json` is executed as it stands, also beside the two files
-    where these alone do not tell all.
+    A `tokenizer.json` is executed as it stands, also beside the two files where these alone do not
+    tell all.
+
+    Args:
+        make: function of (tokens, merges) to the tokenizer.
+        needs: the special tokens that the model can't do without.
     """
-    if lowercase is not None:
-        raise ValueError(f"lowercase={lowercase}: a byte-pair vocabulary says itself what it is of")
-    given = folder if vocab is None else pathlib.Path(vocab)
-    path = given if given.is_file() else given / NAME
-    if any(all((given / file).is_file() for file in pair) for pair in FILE_NAMES):
-        path = given if _is_usual(given / NAME) else path
-    elif not path.is_file():
-        if vocab is None:
-            return refused(f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}")
-        pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
-        raise FileNotFoundError(f"vocab {given} holds no vocabulary; looked for {pairs}, or {NAME}")
-    return FoundTokenizer(functools.partial(_made, make, path, vocab_size, needs), str(path))
+
+    own = FILE_NAMES[-1]
+
+    def __init__(
+        self, make: Callable[..., Any] = gpt_tokenizer, needs: tuple[str, ...] = ()
+    ) -> None:
+        self.make, self.needs = make, needs
+
+    def find(
+        self,
+        folder: pathlib.Path,
+        vocab: str | os.PathLike | None,
+        lowercase: bool | None,
+        vocab_size: int,
+        loader: str,
+    ) -> FoundTokenizer:
+        if lowercase is not None:
+            raise ValueError(
+                f"lowercase={lowercase}: a byte-pair vocabulary says itself what it is of"
+            )
+        given = folder if vocab is None else pathlib.Path(vocab)
+        path = given if given.is_file() else given / NAME
+        if any(all((given / file).is_file() for file in pair) for pair in FILE_NAMES):
+            path = given if is_usual(given / NAME, _check) else path
+        elif not path.is_file():
+            if vocab is None:
+                absent = f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}"
+                return refused(absent)
+            pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
+            raise FileNotFoundError(
+                f"vocab {given} holds no vocabulary; looked for {pairs}, or {NAME}"
+            )
+        return FoundTokenizer(functools.partial(self._made, path, vocab_size), str(path))
+
+    def _made(self, path: pathlib.Path, vocab_size: int) -> Any:
+        if path.is_dir():
+            tokens, merges = read_bpe(path)
+        else:
+            found = read_tokenizer_json(path)
+            if not found.of_words:
+                return self.find_json(path, vocab_size).make()
+            tokens, merges = found.words()
+        check_size(f"in {path}", len(tokens), vocab_size)
+        return self.make((tokens, merges))
+
+    def write_own(self, folder: str, tokenizer: Any, max_length: int) -> None:
+        write_byte_pairs(folder, tokenizer)
+        own = tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces
+        write_gpt_json(folder, *own, marks=tokenizer.marks)
+        write_config(folder, _CLASSES[tokenizer.kind], max_length, {})
 
 
-def _made(
-    make: Callable[..., Any], path: pathlib.Path, vocab_size: int, needs: Sequence[str]
-) -> Any:
-    if not path.is_dir() and not _of_words(path):
-        return find_pipeline(path, vocab_size, needs).make()
-    tokens, merges = read_bpe(path) if path.is_dir() else _read_words(path)
-    check_size(f"in {path}", len(tokens), vocab_size)
-    return make((tokens, merges))
+class RobertaFiles(BytePairFiles):
+    """Byte pairs with tokens around texts. The mask takes the place of the spaces before it."""
+
+    def write_own(self, folder: str, tokenizer: Any, max_length: int) -> None:
+        write_byte_pairs(folder, tokenizer)
+        tokens = tokenizer.vocabulary
+        names = ("pad", "unk", "cls", "sep", "mask")
+        special = {f"{name}_token": tokens[getattr(tokenizer, f"{name}_id")] for name in names}
+        mask, ids = special["mask_token"], {token: i for i, token in enumerate(tokens)}
+        before, after = ((special[name], ids[special[name]]) for name in ("cls_token", "sep_token"))
+        made = _bytes(ids, tokenizer.merges)
+        made.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
+        in_order = sorted({*special.values(), *tokenizer.marks}, key=tokens.index)
+        made.add_special_tokens(
+            [AddedToken(token, lstrip=token == mask, normalized=False) for token in in_order]
+        )
+        made.save(os.path.join(folder, NAME))
+        # Without this transformers gives the mask no such property, whatever tokenizer.json says.
+        fixed = {"lstrip": True, "normalized": False, "rstrip": False, "single_word": False}
+        special["mask_token"] = {"__type": "AddedToken", "content": mask, **fixed}
+        special |= {"bos_token": before[0], "eos_token": after[0]}
+        write_config(folder, "RobertaTokenizer", max_length, special)
 
 
-def _of_words(path: pathlib.Path) -> bool:
-    """Return whether a `tokenizer.json` is that of a GPT, whose text cleaning it does not tell."""
-    return read_tokenizer_json(path).model.get("end_of_word_suffix") == "</w>"
+GPT_BYTE_PAIRS = BytePairFiles()
+ROBERTA_BYTE_PAIRS = RobertaFiles(RobertaTokenizer, TokenizerFiles.needs)
 
 
-def _read_words(path: pathlib.Path) -> tuple[Tokens, Merges]:
-    found = read_tokenizer_json(path)
-    with reading(path):
-        found.check_kind("BPE", "this model")
-        found.check_words()
-        return list(found.tokens), found.merges()
-
-
-def _is_usual(path: pathlib.Path) -> bool:
-    """Return whether there is no `tokenizer.json`, or one for which GPT-2's own code stands."""
-    if not path.is_file():
-        return True
-    try:
-        if not _of_words(path):
-            read_tokenizer_json(path).check_bytes()
-    except ValueError:
-        return False
-    return True
+def _check(found: TokenizerJson) -> None:
+    """Check that GPT's or GPT-2's own code stands for a `tokenizer.json`."""
+    if not found.of_words:
+        found.check_bytes()
 
 
 def write_byte_pairs(folder: str, tokenizer: Any) -> None:
@@ -219,49 +249,3 @@ def _words(ids: dict[str, int], merges: Sequence[tuple[str, str]]) -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
     return tokenizer
-
-
-def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
-    """Return the files of a byte-level tokenizer with tokens around texts, as RoBERTa's.
-
-    `make` is a function of (tokens, merges) to the tokenizer, `kind` the class of transformers. The
-    mask takes the place of the spaces before it.
-    """
-
-    def write(folder: str, tokenizer: Any, max_length: int) -> None:
-        if isinstance(tokenizer, PipelineTokenizer):
-            return write_pipeline(folder, tokenizer, max_length)
-        write_byte_pairs(folder, tokenizer)
-        tokens = tokenizer.vocabulary
-        names = ("pad", "unk", "cls", "sep", "mask")
-        special = {f"{name}_token": tokens[getattr(tokenizer, f"{name}_id")] for name in names}
-        mask, ids = special["mask_token"], {token: i for i, token in enumerate(tokens)}
-        before, after = ((special[name], ids[special[name]]) for name in ("cls_token", "sep_token"))
-        made = _bytes(ids, tokenizer.merges)
-        made.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
-        in_order = sorted({*special.values(), *tokenizer.marks}, key=tokens.index)
-        made.add_special_tokens(
-            [AddedToken(token, lstrip=token == mask, normalized=False) for token in in_order]
-        )
-        made.save(os.path.join(folder, NAME))
-        # Without this transformers gives the mask no such property, whatever tokenizer.json says.
-        fixed = {"lstrip": True, "normalized": False, "rstrip": False, "single_word": False}
-        special["mask_token"] = {"__type": "AddedToken", "content": mask, **fixed}
-        special |= {"bos_token": before[0], "eos_token": after[0]}
-        write_config(folder, kind, max_length, special)
-
-    return TokenizerFiles(functools.partial(find_byte_pairs, make, needs=AROUND), write, FILES)
-
-
-def _write_gpt(folder: str, tokenizer: Any, max_length: int) -> None:
-    if isinstance(tokenizer, PipelineTokenizer):
-        return write_pipeline(folder, tokenizer, max_length)
-    write_byte_pairs(folder, tokenizer)
-    own = tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces
-    write_gpt_json(folder, *own, marks=tokenizer.marks)
-    write_config(folder, _CLASSES[tokenizer.kind], max_length, {})
-
-
-GPT_BYTE_PAIRS = TokenizerFiles(
-    functools.partial(find_byte_pairs, gpt_tokenizer), _write_gpt, FILES
-)

@@ -9,26 +9,101 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from tfnlp.checkpoints.formats.json_files import read_json
-from tfnlp.checkpoints.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
-from tfnlp.checkpoints.tokenizers.tokenizer_json import (
-    CONFIG,
-    NAME,
-    find_pipeline,
-    read_tokenizer_json,
+from tfnlp.checkpoints.tokenizers.files import (
+    FoundTokenizer,
+    TokenizerFiles,
+    check_size,
+    is_usual,
+    put_around,
+    refused,
     write_config,
-    write_pipeline,
 )
+from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, TokenizerJson, read_tokenizer_json
 from tfnlp.files import write_text
-from tfnlp.text import PipelineTokenizer, WordPieceTokenizer
+from tfnlp.text import WordPieceTokenizer
 from tfnlp.text.lines import shown
 from tfnlp.text.wordpiece import CLS, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
 
 _VOCABULARY = "vocab.txt"
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)
+
+
+class WordPieces(NamedTuple):
+    """What is written of a WordPiece tokenizer."""
+
+    vocabulary: list[str]
+    lowercase: bool
+    marks: tuple[str, ...] = ()
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens."""
+        return len(self.vocabulary)
+
+
+class WordPieceFiles(TokenizerFiles):
+    """`vocab.txt`, `tokenizer.json` and `tokenizer_config.json`.
+
+    A `tokenizer.json` is executed as it stands, also beside a `vocab.txt` that it does not belong
+    to in the usual way.
+    """
+
+    own = (_VOCABULARY,)
+
+    def find(
+        self,
+        folder: pathlib.Path,
+        vocab: str | os.PathLike | None,
+        lowercase: bool | None,
+        vocab_size: int,
+        loader: str,
+    ) -> FoundTokenizer:
+        path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
+        usual = vocab is not None or (
+            path.exists() and is_usual(folder / NAME, TokenizerJson.check_wordpieces)
+        )
+        if not usual:
+            path = folder / NAME
+        if usual and not (path.suffix == ".json" and path.is_file()):
+            tokens = vocabulary_lines(path)
+            check_size(str(path), len(tokens), vocab_size)
+            if lowercase is None:
+                lowercase = is_lowercase(folder, path, tokens)
+            return _found(str(path), path, lowercase)
+        found = super().find(folder, vocab, None, vocab_size, loader)
+        if found.path is None or lowercase in (None, found.lowercase):
+            return found if lowercase is None else found._replace(lowercase=lowercase)
+        try:
+            other = read_tokenizer_json(path)
+            other.check_wordpieces()
+        except ValueError as error:
+            return refused(str(error), str(path), lowercase)
+        return _found(other.tokens, path, lowercase)
+
+    def write_own(self, folder: str, tokenizer: Any, max_length: int) -> None:
+        tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
+        write_text(os.path.join(folder, _VOCABULARY), "".join(f"{token}\n" for token in tokens))
+        write_config(folder, "BertTokenizer", max_length, {"do_lower_case": lowercase})
+        ids = {token: i for i, token in enumerate(tokens)}
+        if any(token not in ids for token in SPECIAL_TOKENS) or len(ids) != len(tokens):
+            return  # no tokenizer.json can say it
+        model = models.WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARS)
+        made = Tokenizer(model)
+        made.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        made.decoder = decoders.WordPiece()
+        put_around(made, CLS, SEP)
+        made.add_special_tokens([*dict.fromkeys([*SPECIAL_TOKENS, *tokenizer.marks])])
+        made.save(os.path.join(folder, NAME))
+
+
+def _found(vocabulary: str | list[str], path: pathlib.Path, lowercase: bool) -> FoundTokenizer:
+    make = functools.partial(WordPieceTokenizer, vocabulary, lowercase=lowercase)
+    return FoundTokenizer(make, str(path), lowercase)
 
 
 def vocabulary_lines(path: pathlib.Path) -> list[str]:
@@ -66,100 +141,4 @@ def is_lowercase(folder: pathlib.Path, path: pathlib.Path, tokens: Iterable[str]
     return all(token == token.lower() or _SPECIAL.fullmatch(token) for token in tokens)
 
 
-def find_wordpiece(
-    folder: pathlib.Path,
-    vocab: str | os.PathLike | None,
-    lowercase: bool | None,
-    vocab_size: int,
-    loader: str,
-) -> FoundTokenizer:
-    """Return the tokenizer of `vocab.txt` or `tokenizer.json`: see `TokenizerFiles`.
-
-    A `tokenizer.json` is executed as it stands, also beside a `vocab.txt` that it does not belong
-    to in the usual way.
-    """
-    path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
-    if vocab is None and not (path.exists() and _is_usual(folder / NAME)):
-        path = folder / NAME
-        if not path.exists():
-            absent = f"the checkpoint has no {_VOCABULARY} or {NAME} beside it"
-            return refused(f"{absent}; pass vocab= to {loader}", lowercase=lowercase)
-    if path.suffix == ".json" and path.is_file():
-        return _of_json(path, lowercase, vocab_size)
-    tokens = vocabulary_lines(path)
-    check_size(str(path), len(tokens), vocab_size)
-    if lowercase is None:
-        lowercase = is_lowercase(folder, path, tokens)
-    return _found(str(path), path, lowercase)
-
-
-def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> FoundTokenizer:
-    found = find_pipeline(path, vocab_size)
-    if lowercase is None or lowercase == found.lowercase:
-        return found
-    other = read_tokenizer_json(path)
-    try:
-        other.check_wordpieces()
-    except ValueError as error:
-        return refused(str(error), str(path), lowercase)
-    return _found(other.tokens, path, lowercase)
-
-
-def _is_usual(path: pathlib.Path) -> bool:
-    """Return whether there is no `tokenizer.json`, or one that BERT's own tokenizer stands for."""
-    if not path.is_file():
-        return True
-    try:
-        read_tokenizer_json(path).check_wordpieces()
-    except ValueError:
-        return False
-    return True
-
-
-def _found(vocabulary: str | list[str], path: pathlib.Path, lowercase: bool) -> FoundTokenizer:
-    make = functools.partial(WordPieceTokenizer, vocabulary, lowercase=lowercase)
-    return FoundTokenizer(make, str(path), lowercase)
-
-
-class WordPieces(NamedTuple):
-    """What is written of a WordPiece tokenizer."""
-
-    vocabulary: list[str]
-    lowercase: bool
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of tokens."""
-        return len(self.vocabulary)
-
-
-def write_wordpiece(folder: str, tokenizer: Any, max_length: int) -> None:
-    """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`."""
-    if isinstance(tokenizer, PipelineTokenizer):
-        return write_pipeline(folder, tokenizer, max_length)
-    tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
-    write_text(os.path.join(folder, _VOCABULARY), "".join(f"{token}\n" for token in tokens))
-    _write_json(folder, tokens, lowercase, getattr(tokenizer, "marks", []))
-    write_config(folder, "BertTokenizer", max_length, {"do_lower_case": lowercase})
-
-
-def _write_json(folder: str, tokens: list[str], lowercase: bool, marks: list[str]) -> None:
-    """Write the `tokenizer.json` of a BERT; none if the vocabulary lacks a special token."""
-    ids = {token: i for i, token in enumerate(tokens)}
-    if any(token not in ids for token in SPECIAL_TOKENS) or len(ids) != len(tokens):
-        return
-    model = models.WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARS)
-    tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}",
-        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
-        special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
-    )
-    tokenizer.add_special_tokens([*dict.fromkeys([*SPECIAL_TOKENS, *marks])])
-    tokenizer.save(os.path.join(folder, NAME))
-
-
-WORDPIECE = TokenizerFiles(find_wordpiece, write_wordpiece, (_VOCABULARY, NAME, CONFIG))
+WORDPIECE = WordPieceFiles()
