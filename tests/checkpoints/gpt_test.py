@@ -160,7 +160,7 @@ def test_hparams_of_gpt(tmp_path):
 
 def test_vocabulary_is_found(tmp_path):
     def find(vocab):
-        return GPT_BYTE_PAIRS.find(tmp_path, vocab, None, 99, "load_gpt")
+        return GPT_BYTE_PAIRS.find(tmp_path, vocab, None, 99)
 
     assert find(None).path is None
     with pytest.raises(ValueError, match="vocab="):

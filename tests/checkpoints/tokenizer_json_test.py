@@ -53,7 +53,7 @@ def test_wordpiece_gives_the_ids_of_the_library(tmp_path, lowercase):
     tokens = vocabulary("uncased" if lowercase else "cased")
     WORDPIECE.write(str(tmp_path), WordPieces(tokens, lowercase), 512)
     (tmp_path / "vocab.txt").unlink()
-    found = WORDPIECE.find(tmp_path, None, None, len(tokens), "load_bert")
+    found = WORDPIECE.find(tmp_path, None, None, len(tokens))
     assert found.lowercase is lowercase
     tokenizer = found.make()
     assert tokenizer.vocabulary == tokens
@@ -68,7 +68,7 @@ def test_bytes_give_the_ids_of_the_library(tmp_path):
     """As GPT-2's, and with the special tokens of RoBERTa around them."""
     tokens, merges = train_bpe(TEXTS, 600, "gpt2")
     write_gpt_json(str(tmp_path), tokens, merges, of_bytes=True)
-    tokenizer = GPT_BYTE_PAIRS.find(tmp_path, None, None, 600, "load_gpt").make()
+    tokenizer = GPT_BYTE_PAIRS.find(tmp_path, None, None, 600).make()
     assert (tokenizer.kind, tokenizer.vocabulary) == ("gpt2", tokens)
     assert tokenizer.merges == merges
     assert_same_ids(tokenizer, tmp_path / "tokenizer.json")
@@ -80,7 +80,7 @@ def test_bytes_give_the_ids_of_the_library(tmp_path):
     files.write(str(tmp_path), written, 512)
     for name in ("vocab.json", "merges.txt"):
         (tmp_path / name).unlink()
-    found = files.find(tmp_path, None, None, len(around), "load_x")
+    found = files.find(tmp_path, None, None, len(around))
     assert found.make().vocabulary == around
     assert_same_ids(found.make(), tmp_path / "tokenizer.json")
     pair = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("a", "b")
@@ -110,7 +110,7 @@ def test_other_words_for_the_same(tmp_path, part, value, lowercase):
     WORDPIECE.write(str(tmp_path), WordPieces(SMALL, True), 512)
     edited(tmp_path / "tokenizer.json", lambda contents: contents.update({part: value}))
     path = tmp_path / "tokenizer.json"
-    assert WORDPIECE.find(tmp_path, path, None, 99, "load_bert").lowercase == lowercase
+    assert WORDPIECE.find(tmp_path, path, None, 99).lowercase == lowercase
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_wordpieces_of_other_kinds_are_cut_as_the_file_says(tmp_path, part, valu
     WORDPIECE.write(str(tmp_path), WordPieces(SMALL, True), 512)
     path = edited(tmp_path / "tokenizer.json", lambda contents: contents.update({part: value}))
     texts = ["AB áb ab", "ab\u0301 á \tb", "x#a ab##b", "[MASK]ab [SEP]"]
-    assert_same_ids(WORDPIECE.find(tmp_path, None, None, 99, "load_bert").make(), path, texts)
+    assert_same_ids(WORDPIECE.find(tmp_path, None, None, 99).make(), path, texts)
 
 
 def test_a_part_that_is_not_exact_is_refused_by_its_name(tmp_path):
@@ -134,7 +134,7 @@ def test_a_part_that_is_not_exact_is_refused_by_its_name(tmp_path):
     WORDPIECE.write(str(tmp_path), WordPieces(SMALL, True), 512)
     part = {"pre_tokenizer": {"type": "UnicodeScripts"}}
     path = edited(tmp_path / "tokenizer.json", lambda contents: contents.update(part))
-    make = WORDPIECE.find(tmp_path, None, None, 99, "load_bert").make
+    make = WORDPIECE.find(tmp_path, None, None, 99).make
     one_line(f"{path} has pre_tokenizer UnicodeScripts, which", ValueError, make)
 
 
@@ -158,7 +158,7 @@ def test_byte_pairs_of_other_kinds_are_merged_or_refused(tmp_path, part, value, 
         (contents[place] if place else contents)[name] = value
 
     edited(tmp_path / "tokenizer.json", change)
-    found = GPT_BYTE_PAIRS.find(tmp_path, None, None, 9, "load_gpt")
+    found = GPT_BYTE_PAIRS.find(tmp_path, None, None, 9)
     if pattern is None:
         assert_same_ids(found.make(), tmp_path / "tokenizer.json", ["ab abb", "a", "e\u0301b"])
     else:

@@ -39,10 +39,10 @@ def test_case_that_is_not_a_boolean(tmp_path):
 
 
 def test_lowercase_argument_comes_first():
-    found = {case: WORDPIECE.find(golden(GENERATED), None, case, 200, "") for case in (None, False)}
+    found = {case: WORDPIECE.find(golden(GENERATED), None, case, 200) for case in (None, False)}
     assert (found[None].lowercase, found[False].lowercase) == (True, False)
     folder = golden("bert_xsmall_dummy_pt")  # it has capitals
-    assert WORDPIECE.find(folder, None, None, 10**6, "").lowercase is False
+    assert WORDPIECE.find(folder, None, None, 10**6).lowercase is False
 
 
 def test_lines(tmp_path):

@@ -132,7 +132,7 @@ def _tokenizers(folder: pathlib.Path) -> Arrays:
     for name, find in _FINDERS.items():
         path = folder / name / "tokenizer.json"
         if path.read_bytes() != _tokenizer_files()[f"{name}/tokenizer.json"]:
-            yield _tokenized(find(path.parent, None, None, 1000, "x"))
+            yield _tokenized(find(path.parent, None, None, 1000))
 
 
 def _tokenized(found: FoundTokenizer) -> np.ndarray:
@@ -143,7 +143,7 @@ def _tokenized(found: FoundTokenizer) -> np.ndarray:
 
 
 def _pieces(folder: pathlib.Path) -> Arrays:
-    yield _tokenized(SENTENCEPIECE.find(folder, None, None, 1000, "x"))
+    yield _tokenized(SENTENCEPIECE.find(folder, None, None, 1000))
 
 
 _FINDERS = {

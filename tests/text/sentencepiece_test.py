@@ -56,5 +56,5 @@ def test_a_score_that_is_none(model, tmp_path, score):
     contents["model"]["vocab"][7][1] = score
     path.write_text(json.dumps(contents))
     with pytest.raises(ValueError, match=f"^{path} is truncated, corrupt") as error:
-        SENTENCEPIECE.find(tmp_path, None, None, 1000, "load_albert").make()
+        SENTENCEPIECE.find(tmp_path, None, None, 1000).make()
     assert "\n" not in str(error.value)

@@ -58,7 +58,6 @@ HUGGINGFACE = SharedNames(
 _GROUPS = {"num_hidden_groups": "num_groups", "inner_group_num": "group_blocks"}
 ALBERT_FILES = EncoderFiles(
     title="ALBERT",
-    loader="load_albert",
     encoder=albert,
     pretrainer=albert_pretrainer,
     config=ConfigNames(

@@ -72,7 +72,6 @@ GOOGLE = TensorNames(
 )
 BERT_FILES = EncoderFiles(
     title="BERT",
-    loader="load_bert",
     encoder=bert,
     pretrainer=bert_pretrainer,
     config=ConfigNames("bert", written={"pad_token_id": 0}),

@@ -8,7 +8,6 @@ from tfnlp.models import distilbert, distilbert_pretrainer
 
 DISTILBERT_FILES = EncoderFiles(
     title="DistilBERT",
-    loader="load_distilbert",
     encoder=distilbert,
     pretrainer=distilbert_pretrainer,
     config=ConfigNames(

@@ -93,7 +93,6 @@ class _ElectraFiles(EncoderFiles):
 
 ELECTRA_FILES = _ElectraFiles(
     title="ELECTRA",
-    loader="load_electra",
     encoder=electra,
     pretrainer=functools.partial(bert_pretrainer, next_sentence=False),
     config=ConfigNames(

@@ -274,19 +274,11 @@ def config_of(encoder: keras.Model) -> dict[str, Any]:
     layers = {layer.name: layer for layer in encoder.layers}
     if not {"char_cnn", "bilm", "scalar_mix"} <= set(layers):
         raise ValueError(f"encoder {encoder.name!r} is not an ELMo; give a model made by `elmo`")
-    cnn, bilm = layers["char_cnn"], layers["bilm"]
+    sections = {"lstm": layers["bilm"], "char_cnn": layers["char_cnn"]}
     return {
-        "num_layers": bilm.num_layers,
-        "units": bilm.units,
-        "projection_size": bilm.projection_size,
-        "num_characters": cnn.num_characters,
-        "embedding_size": cnn.embedding_size,
-        "filters": cnn.filters,
-        "activation": cnn.activation,
-        "num_highway": cnn.num_highway,
-        "cell_clip": bilm.cell_clip,
-        "projection_clip": bilm.projection_clip,
-        "residual": bilm.residual,
+        argument: getattr(sections[key.partition(".")[0]], argument)
+        for key, (argument, *_) in _OPTIONS.items()
+        if argument != "max_characters"
     }
 
 
@@ -304,24 +296,16 @@ def options_of(config: Mapping[str, Any]) -> dict[str, Any]:
         )
     if faults:
         raise ValueError(f"bilm-tf has no such model as encoder: {'; '.join(faults)}")
-    return {
-        "lstm": {
-            "cell_clip": config["cell_clip"],
-            "dim": config["units"],
-            "n_layers": config["num_layers"],
-            "proj_clip": config["projection_clip"],
-            "projection_dim": config["projection_size"],
-            "use_skip_connections": config["residual"],
-        },
-        "char_cnn": {
-            "activation": config["activation"],
-            "embedding": {"dim": config["embedding_size"]},
-            "filters": [list(pair) for pair in config["filters"]],
-            "max_characters_per_token": MAX_CHARACTERS,
-            "n_characters": CHARACTERS,
-            "n_highway": config["num_highway"],
-        },
-    }
+    filters = [list(pair) for pair in config["filters"]]
+    config = {**config, "filters": filters, "max_characters": MAX_CHARACTERS}
+    options: dict[str, Any] = {}
+    for key, (argument, *_) in _OPTIONS.items():
+        *sections, name = key.split(".")
+        place = options
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[name] = config[argument]
+    return options
 
 
 def dataset_rows(config: Mapping[str, Any], softmax: bool) -> dict[str, tuple[str, ...]]:
@@ -380,12 +364,9 @@ def join_weights(
     rows: Mapping[str, tuple[str, ...]], variables: Iterable[keras.Variable]
 ) -> dict[str, np.ndarray]:
     """Return a dict of every dataset's name to float32 array."""
-    variables = {variable.path: variable for variable in variables}
-    arrays = {
-        name: np.concatenate(
-            [keras.ops.convert_to_numpy(variables[path]).astype(np.float32) for path in paths]
-        )
+    weights = {v.path: keras.ops.convert_to_numpy(v).astype(np.float32) for v in variables}
+    shapes = dataset_shapes(rows, {path: array.shape for path, array in weights.items()})
+    return {
+        name: np.concatenate([weights[path] for path in paths]).reshape(shapes[name])
         for name, paths in rows.items()
     }
-    shapes = dataset_shapes(rows, {path: tuple(v.shape) for path, v in variables.items()})
-    return {name: array.reshape(shapes[name]) for name, array in arrays.items()}

@@ -53,7 +53,6 @@ class EncoderFiles(EncoderTasks):
 
     Attributes:
         title: the family in messages, without article: "BERT".
-        loader: the function that reads them, for messages.
         encoder: function of `tfnlp.models` that makes the encoder.
         pretrainer: function of `tfnlp.models` that makes the model with its pretraining heads.
         config: names in `config.json`.
@@ -68,7 +67,6 @@ class EncoderFiles(EncoderTasks):
     """
 
     title: str
-    loader: str
     encoder: Callable[..., keras.Model]
     pretrainer: Callable[..., keras.Model]
     config: ConfigNames
@@ -153,7 +151,7 @@ class EncoderFiles(EncoderTasks):
         folder = pathlib.Path(tensors.path).parent
         rates = {"dropout": dropout, "attention_dropout": attention_dropout}
         config |= {name: rate for name, rate in rates.items() if rate is not None}
-        found = self.tokenizer.find(folder, vocab, lowercase, config["vocab_size"], self.loader)
+        found = self.tokenizer.find(folder, vocab, lowercase, config["vocab_size"])
         stated = read_json(config_path) if config_path.is_file() else {}
         ignore = [ignore] if isinstance(ignore, str) else list(ignore)
         left_out = architecture_of(stated, self.task_heads)

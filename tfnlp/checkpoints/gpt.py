@@ -200,7 +200,6 @@ def _texts(name: str) -> dict[str, TaskHead]:
 
 GPT1_FILES = GPTKind(
     title="GPT",
-    loader="load_gpt",
     encoder=gpt,
     pretrainer=gpt_pretrainer,
     config=_config("openai-gpt", "afn", "gelu", OPENAI_ACTIVATIONS),
@@ -211,7 +210,6 @@ GPT1_FILES = GPTKind(
 )
 GPT2_FILES = GPTKind(
     title="GPT",
-    loader="load_gpt",
     encoder=gpt,
     pretrainer=gpt_pretrainer,
     config=_config("gpt2", "activation_function", "gelu_new", ACTIVATIONS),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tfnlp import models
-from tfnlp.checkpoints.mpnet import MPNET_FILES
+from tfnlp.checkpoints.roberta import MPNET_FILES
 from tfnlp.checkpoints.roberta import ROBERTA_FILES, XLM_ROBERTA_FILES
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.vocabularies import TOKENIZER_JSON, BytePairs

@@ -61,7 +61,6 @@ class BytePairFiles(TokenizerFiles):
         vocab: str | os.PathLike | None,
         lowercase: bool | None,
         vocab_size: int,
-        loader: str,
     ) -> FoundTokenizer:
         if lowercase is not None:
             raise ValueError(
@@ -73,7 +72,7 @@ class BytePairFiles(TokenizerFiles):
             path = given if is_usual(given / NAME, _check) else path
         elif not path.is_file():
             if vocab is None:
-                absent = f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}"
+                absent = "the checkpoint has no vocabulary beside it; pass vocab="
                 return refused(absent)
             pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
             raise FileNotFoundError(
@@ -152,51 +151,29 @@ def write_task_tokens(
 
     `first` is the id of the first of them, `padding` that of padding where there are none.
     """
-    if isinstance(tokenizer, PipelineTokenizer):
-        return _write_task_pipeline(folder, tokenizer, first, ends, max_length, padding)
-    tokens = list(tokenizer.vocabulary)
+    tokens, more = list(tokenizer.vocabulary), list(ends or ())
     if None in tokens:
         raise ValueError("the vocabulary is a part of one, which tokenizer.json can't hold")
+    if set(more) & set(tokens):
+        raise ValueError(f"the vocabulary has one of {', '.join(more)}, the task's own tokens")
+    size = first if more else 0 if padding is None else padding + 1
+    unused = {f"<|unused {i}|>": i for i in range(len(tokens), size)}
+    tokens += [*unused, *more]
+    pad = more[1] if more else None if padding is None else tokens[padding]
+    special = {} if pad is None else {"pad_token": pad}
+    if not isinstance(tokenizer, PipelineTokenizer):
+        own = tokenizer.merges, tokenizer.keeps_spaces, ends, tokenizer.marks
+        write_gpt_json(folder, tokens, *own)
+        # The class that takes all from tokenizer.json.
+        return write_config(folder, "PreTrainedTokenizerFast", max_length, special)
+    contents = json.loads(tokenizer.contents)
+    contents["model"]["vocab"].update(unused)
+    made = Tokenizer.from_str(json.dumps(contents))
     if ends is not None:
-        tokens += [f"<|unused {i}|>" for i in range(len(tokens), first)]
-        if set(ends) & set(tokens):
-            raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
-        tokens += ends
-    if padding is not None:
-        tokens += [f"<|unused {i}|>" for i in range(len(tokens), padding + 1)]
-    marks = tokenizer.marks
-    write_gpt_json(folder, tokens, tokenizer.merges, tokenizer.keeps_spaces, ends, marks)
-    special = {} if ends is None else {"pad_token": ends[1]}
-    if padding is not None:
-        special["pad_token"] = tokens[padding]
-    # The class that takes all from tokenizer.json.
-    write_config(folder, "PreTrainedTokenizerFast", max_length, special)
-
-
-def _write_task_pipeline(
-    folder: str,
-    tokenizer: PipelineTokenizer,
-    first: int,
-    ends: tuple[str, str, str] | None,
-    max_length: int,
-    padding: int | None,
-) -> None:
-    """Write a `tokenizer.json` again, with the tokens `ends` put around texts, or with padding."""
-    if padding is not None:
-        contents, size = json.loads(tokenizer.contents), tokenizer.vocab_size
-        unused = {f"<|unused {i}|>": i for i in range(size, padding + 1)}
-        contents["model"]["vocab"].update(unused)
-        token = [*tokenizer.vocabulary, *unused][padding]
-        tokenizer = PipelineTokenizer(contents, tokenizer.config | {"pad_token": token})
-    if ends is not None:
-        made = Tokenizer.from_str(tokenizer.contents)
-        if {*ends} & {*tokenizer.vocabulary}:
-            raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
-        unused = (f"<|unused {i}|>" for i in range(tokenizer.vocab_size, first))
-        made.add_special_tokens([*unused, *ends])
+        made.add_special_tokens(more)
         made.post_processor = _around(ends, made.token_to_id)
-        tokenizer = PipelineTokenizer(made.to_str(), tokenizer.config | {"pad_token": ends[1]})
-    write_pipeline(folder, tokenizer, max_length)
+    whole = PipelineTokenizer(made.to_str(), tokenizer.config | special)
+    return write_pipeline(folder, whole, max_length)
 
 
 def _around(ends: tuple[str, str, str], number: Callable[[str], int]) -> Any:

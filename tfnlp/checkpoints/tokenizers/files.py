@@ -56,7 +56,6 @@ class TokenizerFiles:
         vocab: str | os.PathLike | None,
         lowercase: bool | None,
         vocab_size: int,
-        loader: str,
     ) -> FoundTokenizer:
         """Return the tokenizer of a checkpoint.
 
@@ -65,12 +64,11 @@ class TokenizerFiles:
             vocab: the vocabulary, if it is elsewhere.
             lowercase: instead of what the files say.
             vocab_size: rows of the model's table.
-            loader: name of the function that loads the model, for messages.
         """
         path = pathlib.Path(vocab) if vocab is not None else folder / NAME
         if vocab is None and not path.is_file():
             names = " or ".join([*self.own, NAME])
-            absent = f"the checkpoint has no {names} beside it; pass vocab= to {loader}"
+            absent = f"the checkpoint has no {names} beside it; pass vocab="
             return refused(absent, lowercase=lowercase)
         found = self.find_json(path, vocab_size)
         if lowercase in (None, found.lowercase):

@@ -52,11 +52,10 @@ class SentencePieceFiles(TokenizerFiles):
         vocab: str | os.PathLike | None,
         lowercase: bool | None,
         vocab_size: int,
-        loader: str,
     ) -> FoundTokenizer:
         path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / MODEL_FILE
         if path.suffix == ".json" or (vocab is None and not path.exists()):
-            return super().find(folder, vocab, lowercase, vocab_size, loader)
+            return super().find(folder, vocab, lowercase, vocab_size)
         try:
             stated = _lowercase(folder)
             model, pieces = read_pieces(path)

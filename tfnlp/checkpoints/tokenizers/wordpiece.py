@@ -60,7 +60,6 @@ class WordPieceFiles(TokenizerFiles):
         vocab: str | os.PathLike | None,
         lowercase: bool | None,
         vocab_size: int,
-        loader: str,
     ) -> FoundTokenizer:
         path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
         usual = vocab is not None or (
@@ -74,7 +73,7 @@ class WordPieceFiles(TokenizerFiles):
             if lowercase is None:
                 lowercase = is_lowercase(folder, path, tokens)
             return _found(str(path), path, lowercase)
-        found = super().find(folder, vocab, None, vocab_size, loader)
+        found = super().find(folder, vocab, None, vocab_size)
         if found.path is None or lowercase in (None, found.lowercase):
             return found if lowercase is None else found._replace(lowercase=lowercase)
         try:
