@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import pathlib
 import re
@@ -43,37 +44,30 @@ def find_weights(path: str | os.PathLike) -> pathlib.Path:
             raise FileNotFoundError(f"there is no folder, file or TensorFlow checkpoint {path}")
         return path
     found = weight_names(file.name for file in path.iterdir() if file.is_file())
-    if len(found) > 1:
-        return _latest(path, [path / name for name in found])
-    if found:
-        return path / found[0]
-    raise FileNotFoundError(f"{path} holds no weights; looked for {', '.join(WEIGHTS)}")
+    if not found:
+        raise FileNotFoundError(f"{path} holds no weights; looked for {', '.join(WEIGHTS)}")
+    return path / (found[0] if len(found) == 1 else _latest(path, found))
 
 
 def weight_names(names: Iterable[str]) -> list[str]:
     """Return those of a folder's files that match the first of `WEIGHTS` that any file matches."""
     names = sorted(names)
-    for pattern in WEIGHTS:
-        ending = pattern.removeprefix("*")
-        found = [n for n in names if (n == ending if ending == pattern else n.endswith(ending))]
-        if found:
-            return found
-    return []
+    found = ([n for n in names if fnmatch.fnmatchcase(n, pattern)] for pattern in WEIGHTS)
+    return next(filter(None, found), [])
 
 
-def _latest(folder: pathlib.Path, found: list[pathlib.Path]) -> pathlib.Path:
-    """Return the checkpoint that TensorFlow's `checkpoint` file calls the latest."""
+def _latest(folder: pathlib.Path, found: list[str]) -> str:
+    """Return the name of the checkpoint that TensorFlow's `checkpoint` file calls the latest."""
     state = folder / "checkpoint"
     stated = _LATEST.match(state.read_bytes()) if state.is_file() else None
     if stated:
         # The name alone: the path is where it was written, and may lead anywhere.
         latest = stated[1].rpartition(b"/")[2].decode(errors="replace") + ".index"
-        for path in found:
-            if path.name == latest:
-                return path
+        if latest in found:
+            return latest
     raise ValueError(
-        f"{folder} holds {len(found)} weight files ({', '.join(f.name for f in found[:5])}); "
-        "give the path of one of them"
+        f"{folder} holds {len(found)} weight files ({', '.join(found[:5])}); give the path of one "
+        "of them"
     )
 
 

@@ -144,9 +144,10 @@ class ClassParts:
 
 def architecture_of(config: Mapping[str, Any], known: Collection[str]) -> str | None:
     """Return the class of transformers that a configuration names, if it is among `known`."""
-    stated = config.get("architectures")
-    found = stated[0] if isinstance(stated, list) and len(stated) == 1 else None
-    return found if isinstance(found, str) and found in known else None
+    match config.get("architectures"):
+        case [str(found)] if found in known:
+            return found
+    return None
 
 
 def read_task(

@@ -238,10 +238,8 @@ def _check_constants(
     part: Counterpart, arguments: dict[str, Any], model: keras.Model, has_head: bool
 ) -> None:
     pairs = [(name, arguments.get(name, only), only) for name, only in part.constants.items()]
-    if has_head:
-        for name, only in part.head_constants.items():
-            ours = getattr(model.get_layer("masked_lm_head"), name)
-            pairs.append((f"the head's {name}", ours, only))
+    for name, only in part.head_constants.items() if has_head else ():
+        pairs.append((f"the head's {name}", getattr(model.get_layer("masked_lm_head"), name), only))
     for name, ours, theirs in pairs:
         if ours != theirs:
             raise ValueError(

@@ -119,7 +119,7 @@ def write_merged(folder: str, base: str, directory: str, files: FamilyFiles) -> 
     architecture = adapter.architecture(config, config_path)
     another = None if config.get(_NAMES) == [architecture] else architecture
     tensors = adapter.merged(weights, another)
-    config = {name: value for name, value in config.items() if name != SPEC}
+    config.pop(SPEC, None)
     config = {**config, **adapter.head_config(config, architecture, tensors), **adapter.task}
     for source in (base, folder):  # a tokenizer may have been saved beside the adapters
         for pattern in _SMALL:
@@ -167,12 +167,11 @@ class _Adapter:
 
     def architecture(self, config: Mapping[str, Any], path: pathlib.Path) -> str:
         """Return the class of transformers that the checkpoint is of."""
-        stated = self.task.get(_NAMES, config.get(_NAMES))
-        if not isinstance(stated, list) or len(stated) != 1 or not isinstance(stated[0], str):
-            raise ValueError(f"{path} names no class in `{_NAMES}`")
-        if _NAMES in self.task:
-            return stated[0]
-        return _class_of(self.config, _CLASS_ENDING.sub("", stated[0])) or stated[0]
+        match self.task.get(_NAMES, config.get(_NAMES)):
+            case [str(name)]:
+                own = None if _NAMES in self.task else _CLASS_ENDING.sub("", name)
+                return name if own is None else _class_of(self.config, own) or name
+        raise ValueError(f"{path} names no class in `{_NAMES}`")
 
     def merged(self, weights: Tensors, another: str | None) -> dict[str, np.ndarray]:
         """Return all tensors of the model, with the adapters in them.
@@ -181,15 +180,14 @@ class _Adapter:
         parts that both have.
         """
         names = table_names(weights, self.files.canonical, ())
-        if another is not None:
-            head = self.files.task_heads.get(another)
-            both = () if head is None else tuple(head.beginnings())
-            names = {
-                name: original
-                for name, original in names.items()
-                if name.startswith(both) or not name.startswith(self.files.outside)
-            }
-        found = {name: weights[original] for name, original in names.items()}
+        outside = () if another is None else self.files.outside
+        head = self.files.task_heads.get(another)
+        both = () if head is None else tuple(head.beginnings())
+        found = {
+            name: weights[original]
+            for name, original in names.items()
+            if name.startswith(both) or not name.startswith(outside)
+        }
         found |= self._whole()
         for module in self.modules:
             name = self.files.canonical(f"{module}.weight")

@@ -49,18 +49,15 @@ _TYPES = {
     "Normalize": "sentence_transformers.base.modules.normalize.Normalize",
 }
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # of a Dense
+_LINEAR = ("linear.weight", "linear.bias")
 SENTENCE_FILES = (
     MODULES, _LIBRARY, _TRANSFORMER,
     *(f"{i}_{kind}" for i in range(1, 10) for kind in ("Pooling", "Dense", "Normalize")),
 )  # fmt: skip
 _POOLINGS = {
-    "mean": "mean",
-    "cls": "cls",
-    "max": "max",
-    "lasttoken": "last",
-    "mean_sqrt_len_tokens": "mean_sqrt_len",
-    "weightedmean": "weightedmean",
-}
+    "mean": "mean", "cls": "cls", "max": "max", "lasttoken": "last",
+    "mean_sqrt_len_tokens": "mean_sqrt_len", "weightedmean": "weightedmean",
+}  # fmt: skip
 _FLAGS = {  # of files that were written before `pooling_mode` was, in the order of the vectors
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -198,7 +195,8 @@ def read_sentences(
         )
     try:
         settings = _settings(pathlib.Path(path), modules, stated, folder / _TOKENIZER)
-        tensors = _dense_weights(pathlib.Path(path), modules)
+        dense = [m["path"] for m in modules if _kind(m) == "Dense"]
+        tensors = [_dense_weights(pathlib.Path(path), place) for place in dense]
     except _Unknown as error:
         return SentenceSettings(max_length=length, refused=str(error)), []
     lengths = [int(n) for n in (settings.max_length, positions) if n is not None]
@@ -208,8 +206,8 @@ def read_sentences(
         lowercase=settings.lowercase and not lowercase,
     )
     layers = sentence_layers(settings, size)
-    dense = [layer for layer in layers if layer.weights]
-    for (file, weights), layer in zip(tensors, dense, strict=True):
+    with_weights = [layer for layer in layers if layer.weights]
+    for (file, weights), layer in zip(tensors, with_weights, strict=True):
         shapes = [tuple(weight.shape) for weight in layer.weights]
         if [array.shape for array in weights] != shapes:
             raise ValueError(
@@ -243,7 +241,10 @@ def _settings(
     configs = [_read(path / module["path"] / "config.json") for module in modules[1:]]
     for module, kind, config in zip(modules[1:], kinds[1:], configs, strict=True):
         _check(f"{module['path']}/config.json", config, _KNOWN[kind])
-    modes = _modes(configs[0])
+    modes = configs[0].get("pooling_mode")
+    if modes is None:
+        modes = [name for flag, name in _FLAGS.items() if configs[0].get(flag)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else [str(mode) for mode in modes]
     if not modes or not set(modes) <= _POOLINGS.keys():
         raise _Unknown(f"{modules[1]['path']}/config.json: pooling_mode={modes}")
     after = [
@@ -293,21 +294,15 @@ def _dense(place: str, config: dict[str, Any]) -> DenseSettings:
     return DenseSettings(units, activation, config.get("bias", True))
 
 
-def _dense_weights(
-    path: pathlib.Path, modules: list[dict[str, Any]]
-) -> list[tuple[pathlib.Path, list[np.ndarray]]]:
-    """Return the file of each Dense and its arrays, as Keras has them."""
-    found = []
-    for module in modules:
-        if _kind(module) == "Dense":
-            files = [path / module["path"] / name for name in _WEIGHTS]
-            file = next((file for file in files if file.is_file()), files[0])
-            tensors = open_tensors(file)
-            names = [name for name in ("linear.weight", "linear.bias") if name in tensors]
-            if set(tensors) != set(names) or not names:
-                raise _Unknown(f"{module['path']}: the tensors {', '.join(tensors)}")
-            found.append((file, [np.float32(tensors[name]).T for name in names]))
-    return found
+def _dense_weights(path: pathlib.Path, place: str) -> tuple[pathlib.Path, list[np.ndarray]]:
+    """Return the file of a Dense and its arrays, as Keras has them."""
+    files = [path / place / name for name in _WEIGHTS]
+    file = next((file for file in files if file.is_file()), files[0])
+    tensors = open_tensors(file)
+    names = [name for name in _LINEAR if name in tensors]
+    if set(tensors) != set(names) or not names:
+        raise _Unknown(f"{place}: the tensors {', '.join(tensors)}")
+    return file, [np.float32(tensors[name]).T for name in names]
 
 
 def write_sentence_settings(
@@ -353,7 +348,7 @@ def write_sentence_settings(
             os.makedirs(os.path.join(folder, place))
             write_json(os.path.join(folder, place, "config.json"), config)
         if number in weights:
-            tensors = zip(("linear.weight", "linear.bias"), weights[number], strict=False)
+            tensors = zip(_LINEAR, weights[number], strict=False)
             arrays = {name: np.ascontiguousarray(array.T) for name, array in tensors}
             file = os.path.join(folder, place, _WEIGHTS[0])
             save_file(arrays, file, metadata={"format": "pt"})
@@ -362,15 +357,13 @@ def write_sentence_settings(
     transformer["do_lower_case"] = settings.lowercase
     write_json(os.path.join(folder, _TRANSFORMER), transformer)
     default = next((n for n, text in settings.prompts.items() if text == settings.prompt), None)
-    write_json(
-        os.path.join(folder, _LIBRARY),
-        {
-            "model_type": "SentenceTransformer",
-            "prompts": dict(settings.prompts),
-            "default_prompt_name": default if settings.prompt else None,
-            "similarity_fn_name": settings.similarity,
-        },
-    )
+    library = {
+        "model_type": "SentenceTransformer",
+        "prompts": dict(settings.prompts),
+        "default_prompt_name": default if settings.prompt else None,
+        "similarity_fn_name": settings.similarity,
+    }
+    write_json(os.path.join(folder, _LIBRARY), library)
 
 
 def _modules(path: str) -> list[dict[str, Any]]:
@@ -392,14 +385,6 @@ def _kind(module: dict[str, Any]) -> str:
     """Return the class of a module, of another library with the package's name."""
     package, _, kind = module["type"].rpartition(".")
     return kind if package.startswith("sentence_transformers.") else module["type"]
-
-
-def _modes(config: dict[str, Any]) -> list[str]:
-    """Return the names of the poolings that a configuration states."""
-    stated = config.get("pooling_mode")
-    if stated is not None:
-        return [stated] if isinstance(stated, str) else [str(mode) for mode in stated]
-    return [name for flag, name in _FLAGS.items() if config.get(flag)] or ["mean"]
 
 
 def _read(path: pathlib.Path) -> dict[str, Any]:

@@ -26,13 +26,8 @@ from tfnlp.files import written_whole
 from tfnlp.text.lines import shown
 from tfnlp.text.word_vectors import WordVectors
 
-FORMATS = (
-    "word2vec",
-    "word2vec-binary",
-    "fasttext",
-    "fasttext-binary",
-    "glove",
-)  # of `write_word_vectors`
+# Of `write_word_vectors`.
+FORMATS = ("word2vec", "word2vec-binary", "fasttext", "fasttext-binary", "glove")
 _HEAD = 1 << 14  # bytes by which a file is recognised
 _ROWS = 1024  # written at once
 
@@ -57,8 +52,7 @@ def read_word_vectors(path: str | os.PathLike, limit: int | None = None) -> Word
         try:
             if kind == "fasttext-binary":
                 found = read_fasttext(source)
-                counts = None if found.counts is None else found.counts[:limit]
-                first = found.words[:limit], found.vectors[:limit], counts
+                first = found.words[:limit], found.vectors[:limit], found.counts[:limit]
                 return WordVectors(*first, found.subwords)
             read = read_binary if kind == "word2vec-binary" else read_text
             return WordVectors(*read(source, limit))
@@ -175,9 +169,8 @@ def write_word_vectors(
 def _lines(vectors: WordVectors, format: str) -> Iterator[bytes]:
     end = " \n" if format == "fasttext" else "\n"
     for first in range(0, len(vectors.words), _ROWS):
-        block = vectors.vectors[first : first + _ROWS].astype(
-            "U"
-        )  # the fewest digits that are exact
+        # The fewest digits that are exact.
+        block = vectors.vectors[first : first + _ROWS].astype("U")
         rows = zip(vectors.words[first : first + _ROWS], block.tolist(), strict=True)
         yield "".join(f"{word} {' '.join(row)}{end}" for word, row in rows).encode()
 

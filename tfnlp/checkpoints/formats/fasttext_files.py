@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tfnlp.checkpoints.formats.word2vec_files import ByteSource
+from tfnlp.checkpoints.formats.word2vec_files import ByteSource, first_infinite
 from tfnlp.text.lines import shown
 from tfnlp.text.subwords import Subwords
 from tfnlp.text.word_vectors import WordVectors
@@ -29,8 +29,13 @@ from tfnlp.text.word_vectors import WordVectors
 _MAGIC = 793712314
 _VERSIONS = (11, 12)
 _ARGUMENTS = struct.Struct("<12i d")
+_ANY = (-(1 << 31), 1 << 31)
+_BOUNDS = (  # of the arguments: dim to t
+    (1, 100_000), (0, 10_000), (0, 1_000_000), _ANY, (0, 100_000), (0, 1000), (1, 5), (1, 4),
+    (0, 1 << 31), (0, 1000), (0, 1000), _ANY, (0, 1),
+)  # fmt: skip
 _SUPERVISED = 3
-_BLOCK = 1 << 26  # bytes of a matrix read at once
+_BLOCK = 1 << 24  # numbers of a matrix read at once
 
 
 def is_fasttext(head: bytes) -> bool:
@@ -43,22 +48,8 @@ def is_fasttext(head: bytes) -> bool:
 
 def _are_arguments(head: bytes) -> bool:
     """Return whether bytes can be the arguments of a file without a magic number."""
-    dim, ws, epoch, _, neg, ngrams, loss, model, bucket, minn, maxn, _, t = _ARGUMENTS.unpack_from(
-        head
-    )
-    return (
-        0 < dim < 100_000
-        and 0 <= ws < 10_000
-        and 0 <= epoch < 1_000_000
-        and 0 <= neg < 100_000
-        and 0 <= ngrams < 1000
-        and loss in (1, 2, 3, 4)
-        and model in (1, 2, 3)
-        and bucket >= 0
-        and 0 <= minn < 1000
-        and 0 <= maxn < 1000
-        and 0 <= t < 1
-    )
+    bounds = zip(_ARGUMENTS.unpack_from(head), _BOUNDS, strict=True)
+    return all(low <= value < high for value, (low, high) in bounds)
 
 
 def read_fasttext(source: ByteSource) -> WordVectors:
@@ -88,8 +79,8 @@ def read_fasttext(source: ByteSource) -> WordVectors:
     if 4 * rows * columns > source.limit:
         raise ValueError(f"{source.path} ends before its vectors do; fetch it again")
     matrix = _matrix(source, rows, columns)
-    if not np.isfinite(matrix).all():
-        row = int(np.flatnonzero(~np.isfinite(matrix).all(1))[0])
+    row = first_infinite(matrix)
+    if row is not None:
         of = f"the word {shown(listed[row])}" if row < count else f"n-gram {row - count}"
         raise ValueError(f"{source.path} holds a number that is not finite, of {of}")
     kept = [row for row, word in enumerate(listed) if word is not None]
@@ -102,12 +93,11 @@ def read_fasttext(source: ByteSource) -> WordVectors:
     subwords = Subwords(matrix[count:], min_n, max_n)
     with np.errstate(over="ignore"):
         vectors = subwords.vectors(words, own)
-    finite = np.isfinite(vectors).all(1)
-    if not finite.all():
-        word = words[int(np.flatnonzero(~finite)[0])]
+    row = first_infinite(vectors)
+    if row is not None:
         raise ValueError(
-            f"{source.path} has numbers so large that the vector of the word {shown(word)}, a mean "
-            "of rows, is not finite; fetch it again"
+            f"{source.path} has numbers so large that the vector of the word {shown(words[row])}, "
+            "a mean of rows, is not finite; fetch it again"
         )
     return WordVectors(words, vectors, counts, subwords)
 
@@ -160,9 +150,7 @@ def _words(source: ByteSource, size: int) -> tuple[list[str | None], np.ndarray]
 
 def _matrix(source: ByteSource, rows: int, columns: int) -> np.ndarray:
     matrix = np.empty([rows * columns], np.float32)
-    step = _BLOCK // 4
-    for first in range(0, rows * columns, step):
-        part = matrix[first : first + step]
+    for part in np.split(matrix, range(_BLOCK, rows * columns, _BLOCK)):
         part[:] = np.frombuffer(_exactly(source, 4 * len(part)), "<f4")
     return matrix.reshape(rows, columns)
 

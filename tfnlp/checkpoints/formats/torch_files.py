@@ -49,8 +49,8 @@ _KNOWN = {_DICT, *_TENSORS, _PARAMETER, *_STORAGES}
 # Instructions that put their argument on the stack.
 _ARGUMENTS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE"}
 _ARGUMENTS |= {"SHORT_BINUNICODE", "BINSTRING", "SHORT_BINSTRING"}
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-_NEW = {"EMPTY_DICT": dict, "EMPTY_LIST": list}
+_NEW = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
+_NEW |= {"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # of the older container
 _MOST_PICKLED = 1 << 19  # bytes; a model of 400 tensors takes about 100,000
@@ -70,8 +70,11 @@ def open_torch(path: pathlib.Path) -> Tensors:
                 f"{path} holds a {type(state).__name__} that is not a flat dict of tensors; save "
                 "the model's `state_dict()`"
             )
-        for name, tensor in state.items():
-            _check(name, tensor)
+        for name, (storage, offset, shape, strides) in state.items():
+            steps = zip(shape, strides, strict=True)
+            last = offset + sum((n - 1) * step for n, step in steps)
+            if math.prod(shape) and last >= storage.count:
+                raise ValueError(f"{shown(name)} reaches beyond the end of its storage")
     entries = {name: (t.shape, t.storage.dtype.name) for name, t in state.items()}
     checked = set()
 
@@ -96,14 +99,6 @@ def open_torch(path: pathlib.Path) -> Tensors:
     return Tensors(path, entries, read, content.size)
 
 
-def _check(name: str, tensor: StoredTensor) -> None:
-    """Raise ValueError if a part of a tensor is outside its storage."""
-    storage, offset, shape, strides = tensor
-    last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    if math.prod(shape) and last >= storage.count:
-        raise ValueError(f"{shown(name)} reaches beyond the end of its storage")
-
-
 def _read_zip(path: pathlib.Path, content: np.ndarray) -> tuple[Any, Places]:
     """Return the value of the pickle in a zip file, and the places of the storages."""
     with zipfile.ZipFile(path) as archive:
@@ -123,7 +118,7 @@ def _read_zip(path: pathlib.Path, content: np.ndarray) -> tuple[Any, Places]:
         if order != b"little":
             raise ValueError(f"its byte order is {order[:10]!r}; only b'little' is read")
     storages: dict[str, Storage] = {}
-    state = read_pickle(io.BytesIO(_small(content, members[pickles[0]])), storages, path)
+    state = _read_pickle(io.BytesIO(_small(content, members[pickles[0]])), storages, path)
     places = {}
     for key, storage in storages.items():
         begin, end = _place(content, members[f"{folder}data/{key}"])
@@ -157,14 +152,14 @@ def _small(content: np.ndarray, member: zipfile.ZipInfo) -> bytes:
 def _read_legacy(path: pathlib.Path, content: np.ndarray) -> tuple[Any, Places]:
     """Return the same as `_read_zip` for the older container, which has no checksums."""
     pickled = io.BytesIO(content[:_MOST_PICKLED].tobytes())
-    if read_pickle(pickled, {}, path) != _MAGIC or read_pickle(pickled, {}, path) != _PROTOCOL:
+    if _read_pickle(pickled, {}, path) != _MAGIC or _read_pickle(pickled, {}, path) != _PROTOCOL:
         raise ValueError("it does not begin as torch's files do")
-    system = read_pickle(pickled, {}, path)
+    system = _read_pickle(pickled, {}, path)
     if system["little_endian"] is not True:
         raise ValueError("its numbers are not little-endian")
     storages: dict[str, Storage] = {}
-    state = read_pickle(pickled, storages, path)
-    keys = of_type(read_pickle(pickled, {}, path), list)
+    state = _read_pickle(pickled, storages, path)
+    keys = of_type(_read_pickle(pickled, {}, path), list)
     places, begin = {}, pickled.tell()
     for key in keys:
         (count,) = struct.unpack("<q", content[begin : begin + 8].tobytes())
@@ -206,7 +201,7 @@ class StoredTensor(NamedTuple):
     strides: tuple[int, ...]
 
 
-def read_pickle(stream: IO[bytes], storages: dict[str, Storage], path: str | os.PathLike) -> Any:
+def _read_pickle(stream: IO[bytes], storages: dict[str, Storage], path: str | os.PathLike) -> Any:
     """Return the value of the pickle at the stream's position, which is behind it afterwards.
 
     To `storages`, by key, those that the pickle mentions are added.
@@ -238,8 +233,6 @@ class _Machine:
         stack = self.stack
         if name in _ARGUMENTS:
             stack.append(argument)
-        elif name in _CONSTANTS:
-            stack.append(_CONSTANTS[name])
         elif name in _NEW:
             stack.append(_NEW[name]())
         elif name == "MARK":

@@ -108,6 +108,15 @@ def header_sizes(line: bytes) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+def first_infinite(vectors: np.ndarray) -> int | None:
+    """Return the first row that holds a number that is not finite, or None."""
+    for first in range(0, len(vectors), 65536):  # by blocks of rows, to save memory
+        finite = np.isfinite(vectors[first : first + 65536]).all(1)
+        if not finite.all():
+            return first + int(np.flatnonzero(~finite)[0])
+    return None
+
+
 class Words:
     """The words of a file with their vectors, float32 `[V, D]`, as they are read.
 
@@ -142,25 +151,22 @@ class Words:
             left_out = f"left out words that {reason}: {count:,}, the first {first}"
             warnings.warn(f"{self.path}: {left_out}", stacklevel=4)
         words, vectors = list(self.places), self.vectors[: len(self.places)]
-        for first in range(0, len(words), 65536):  # by blocks of rows, to save memory
-            finite = np.isfinite(vectors[first : first + 65536]).all(1)
-            if not finite.all():
-                place = self.places[words[first + int(np.flatnonzero(~finite)[0])]]
-                raise ValueError(f"{self.path}, {place} holds a number that is not finite")
+        row = first_infinite(vectors)
+        if row is not None:
+            place = self.places[words[row]]
+            raise ValueError(f"{self.path}, {place} holds a number that is not finite")
         return words, vectors
 
 
 def read_text(source: ByteSource, limit: int | None = None) -> WordTable:
     """Read lines of text, with or without a header; see `read_word_vectors`."""
     path, header = source.path, header_sizes(source.until(b"\n"))
-    source.rewind()
-    first = 1
     if header:
         count, size = _possible(source, header, 2)
-        source.until(b"\n")
-        first = 2
     else:
+        source.rewind()
         count, size = _measure(source, limit)
+    first = 2 if header else 1
     most = count if limit is None else min(count, limit)
     words, row = Words(path, most, size), -1
     with warnings.catch_warnings():
@@ -220,27 +226,27 @@ def _numbers_behind(line: bytes) -> int:
 
 def _row(path: str, number: int, line: bytes, size: int) -> tuple[bytes, np.ndarray]:
     word, _, numbers = line.replace(b"\t", b" ").partition(b" ")
-    values = _numbers(numbers)
-    if values is None or len(values) != size:
-        fields = line.rstrip().rsplit(None, size)
-        values = _numbers(b" ".join(fields[1:])) if len(fields) > size else None
-        if values is None or len(values) != size:  # nor is it a word with a space in it
-            raise ValueError(
-                f"{path}, line {number} has {len(line.split()) - 1} fields behind its word, "
-                f"{shown(line[:200].decode(errors='replace'))}; expected {size} numbers"
-            )
-        word = fields[0]
+    values = _numbers(numbers, size)
+    if values is None:
+        word, *fields = line.rstrip().rsplit(None, size)
+        values = _numbers(b" ".join(fields), size)
+    if values is None:  # nor is it a word with a space in it
+        raise ValueError(
+            f"{path}, line {number} has {len(line.split()) - 1} fields behind its word, "
+            f"{shown(line[:200].decode(errors='replace'))}; expected {size} numbers"
+        )
     if not word:
         raise ValueError(f"{path}, line {number} begins with a space; expected a word")
     return word, values
 
 
-def _numbers(data: bytes) -> np.ndarray | None:
-    """Return float32 for numbers separated by spaces, or None if there is anything else."""
+def _numbers(data: bytes, size: int) -> np.ndarray | None:
+    """Return float32 for `size` numbers separated by spaces, or None for anything else."""
     try:
-        return np.fromstring(data, np.float32, sep=" ")
+        values = np.fromstring(data, np.float32, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
+    return values if len(values) == size else None
 
 
 def read_binary(source: ByteSource, limit: int | None = None) -> WordTable:
