@@ -96,4 +96,4 @@ def test_vocabulary_of_another_model(tmp_path, no_model):
     (folder / "vocab.txt").write_text("\n".join(str(i) for i in range(201)))
     fails(folder, "vocab.txt has 201 tokens, but the model's vocab_size is 200")
     (folder / "vocab.txt").write_bytes(b"ab\n\xff\n")
-    fails(folder, "vocab.txt is not UTF-8")
+    fails(folder, "vocab.txt is not valid UTF-8")

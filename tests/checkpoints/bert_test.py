@@ -1,11 +1,9 @@
 """Checkpoints of every kind give the numbers that their own code gives."""
 
 import functools
-import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from tests.checkpoints.checkpoints import (
     GENERATED,
@@ -80,18 +78,6 @@ def test_huggingface_fixture_reproduces_goldens(file):
 def test_huggingface_names_give_the_weights_of_the_google_checkpoint(tmp_path, names, kind):
     folder = write(tmp_path / "x", huggingface_arrays(**names), kind=kind)
     assert_same_weights(load_bert(folder).pretrainer, original().pretrainer)
-
-
-def test_shards(tmp_path):
-    arrays = huggingface_arrays()
-    write(tmp_path, arrays)
-    (tmp_path / "model.safetensors").unlink()
-    places = {n: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, n in enumerate(arrays)}
-    for shard in set(places.values()):
-        save_file({n: a for n, a in arrays.items() if places[n] == shard}, tmp_path / shard)
-    index = tmp_path / "model.safetensors.index.json"
-    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
-    assert_same_weights(load_bert(tmp_path).pretrainer, original().pretrainer)
 
 
 @pytest.mark.slow

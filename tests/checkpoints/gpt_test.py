@@ -158,26 +158,21 @@ def test_hparams_of_gpt(tmp_path):
     assert {key: config[key] for key in expected} == expected
 
 
-def test_vocabulary_is_found(tmp_path):
-    def find(vocab):
-        return GPT_BYTE_PAIRS.find(tmp_path, vocab, None, 99)
-
-    assert find(None).path is None
-    with pytest.raises(ValueError, match="vocab="):
-        find(None).make()
-    pairs = (
+@pytest.mark.parametrize(
+    "tokens, merges",
+    [
         ("encoder.json", "vocab.bpe"),
         ("encoder_bpe_40000.json", "vocab_40000.bpe"),
         ("vocab.json", "merges.txt"),
-    )
-    for tokens, merges in pairs:
-        elsewhere = tmp_path / tokens.removesuffix(".json")
-        elsewhere.mkdir()
-        (elsewhere / tokens).write_text("{}")
-        with pytest.raises(FileNotFoundError, match="holds no vocabulary; looked for"):
-            find(elsewhere)  # one of the two is not enough
-        (elsewhere / merges).write_text("")
-        assert find(elsewhere).path == str(elsewhere)
-    (tmp_path / "vocab.json").write_text("{}")
-    (tmp_path / "merges.txt").write_text("")
-    assert find(None).path == str(tmp_path)
+    ],
+)
+def test_vocabulary_is_found(tokens, merges, tmp_path):
+    find = GPT_BYTE_PAIRS.find
+    with pytest.raises(ValueError, match="vocab="):
+        find(tmp_path, None, None, 99).make()
+    (tmp_path / tokens).write_text("{}")
+    with pytest.raises(FileNotFoundError, match="holds no vocabulary; looked for"):
+        find(tmp_path, tmp_path, None, 99)  # one of the two is not enough
+    (tmp_path / merges).write_text("")
+    for vocab in (None, tmp_path):
+        assert find(tmp_path, vocab, None, 99).path == str(tmp_path)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.checkpoints.checkpoints import assert_hidden, assert_same_tensors, copied
+from tests.checkpoints.checkpoints import assert_hidden
 from tests.support import golden
-from tfnlp.checkpoints import load_roberta, save_roberta
+from tfnlp.checkpoints import load_roberta
 from tfnlp.hub.modules.bert import BertPreprocessorModule
 from tfnlp.hub.modules.fill import FillModule
 
@@ -42,8 +42,9 @@ def batch(expected, more=0, before=0):
     }
 
 
-@pytest.mark.parametrize("more, before", [(7, 0), (3, 2)])
-def test_all_layers_and_logits(loaded, expected, more, before):
+def test_all_layers_and_logits(loaded, expected):
+    """Positions are counted from the first token that is no padding."""
+    more, before = 3, 2
     places = np.broadcast_to(np.arange(before, before + 9), (2, 9)).astype("int32")
     inputs = {**batch(expected, more, before), "masked_lm_positions": places}
     outputs = loaded.pretrainer(inputs)
@@ -89,22 +90,3 @@ def test_masks_are_filled_as_by_transformers(loaded, texts):
         np.testing.assert_allclose(found["probabilities"][0], item["scores"], rtol=2e-4)
         (text,) = found["text"].numpy()
         assert b"<mask>" not in text
-
-
-@pytest.mark.slow
-def test_what_is_saved_is_what_was_read(loaded, tmp_path):
-    folder = tmp_path / "saved"
-    save_roberta(loaded.pretrainer, folder, loaded.tokenizer)
-    assert_same_tensors(folder, FOLDER)
-    again = load_roberta(folder)
-    assert again.config == loaded.config and again.config["max_positions"] == 48
-    assert again.tokenizer.vocabulary == loaded.tokenizer.vocabulary
-    assert again.tokenizer.merges == loaded.tokenizer.merges
-
-
-@pytest.mark.slow
-def test_other_configurations_are_refused(tmp_path):
-    faults = {"is_decoder": True, "pad_token_id": None, "max_position_embeddings": 2}
-    for key, value in faults.items():
-        with pytest.raises(ValueError, match=key):
-            load_roberta(copied(FOLDER, tmp_path / key, **{key: value}))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.checkpoints.checkpoints import GENERATED
 from tests.support import golden
-from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE, is_lowercase, vocabulary_lines
+from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE, is_lowercase
 
 LOWER, UPPER = ["[PAD]", "[CLS]", "<S>", "the", "##ing", "é"], ["[PAD]", "the", "##Ing"]
 
@@ -29,7 +29,7 @@ def test_case(tmp_path, folder, file, tokens, settings, expected):
     path.write_text("\n".join(tokens))
     if settings is not None:
         (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    assert is_lowercase(folder, path, vocabulary_lines(path)) is expected
+    assert is_lowercase(folder, path, tokens) is expected
 
 
 def test_case_that_is_not_a_boolean(tmp_path):
@@ -43,11 +43,3 @@ def test_lowercase_argument_comes_first():
     assert (found[None].lowercase, found[False].lowercase) == (True, False)
     folder = golden("bert_xsmall_dummy_pt")  # it has capitals
     assert WORDPIECE.find(folder, None, None, 10**6).lowercase is False
-
-
-def test_lines(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_bytes("a\r\nb\u2028\n\x85\n##c".encode())
-    assert vocabulary_lines(path) == ["a", "b\u2028", "\x85", "##c"]
-    path.write_bytes(b"a\nb\n")
-    assert vocabulary_lines(path) == ["a", "b"]

@@ -39,7 +39,6 @@ from tfnlp.checkpoints.tokenizers.sentencepiece import SENTENCEPIECE
 from tfnlp.checkpoints.tokenizers.wordpiece import (
     WORDPIECE,
     WordPieces,
-    vocabulary_lines,
 )
 from tfnlp.checksums import checksums
 from tfnlp.families.checked import check_size
@@ -193,7 +192,6 @@ def _read_card(path: pathlib.Path) -> None:
 
 
 def _vocabulary(path: pathlib.Path) -> None:
-    vocabulary_lines(path)
     tokens = read_vocabulary(path)
     if len(set(tokens)) < len(tokens) or not all(tokens):
         raise AssertionError("a vocabulary with a token twice, or an empty one")

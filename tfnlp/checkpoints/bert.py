@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 
 import keras
 import numpy as np
@@ -12,8 +11,9 @@ from tfnlp.checkpoints.config import ConfigNames
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.heads import task_heads
 from tfnlp.checkpoints.names import BERT_BLOCK, BERT_EMBEDDINGS, LEGACY, Row, TensorNames, Words
-from tfnlp.checkpoints.tokenizers.wordpiece import WordPieces, vocabulary_lines
+from tfnlp.checkpoints.tokenizers.wordpiece import WordPieces
 from tfnlp.models import bert, bert_pretrainer
+from tfnlp.text.lines import read_lines
 
 _LAYERS = {**BERT_EMBEDDINGS, "pooler/dense": "pooler.dense"}
 _MASKED_LM = {
@@ -136,5 +136,5 @@ def save_huggingface(
     if vocabulary is not None:
         if type(lowercase) is not bool:
             raise ValueError(f"lowercase={lowercase!r}: a vocabulary needs lowercase=True or False")
-        tokenizer = WordPieces(vocabulary_lines(pathlib.Path(vocabulary)), lowercase)
+        tokenizer = WordPieces(read_lines(vocabulary, "vocabulary"), lowercase)
     BERT_FILES.save(model, directory, tokenizer, overwrite)

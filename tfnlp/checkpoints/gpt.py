@@ -226,20 +226,8 @@ GPT2_FILES = GPTKind(
 KINDS = {False: GPT1_FILES, True: GPT2_FILES}  # by norm_first
 
 
-def load_gpt(
-    path: str | os.PathLike,
-    *,
-    dropout: float | None = None,
-    attention_dropout: float | None = None,
-    seq_length: int | None = None,
-    dtype: Any = None,
-    vocab: str | os.PathLike | None = None,
-    ignore: str | Sequence[str] = (),
-) -> Pretrained:
+def load_gpt(path: str | os.PathLike, **options: Any) -> Pretrained:
     """Load a published GPT or GPT-2 checkpoint: OpenAI's formats or Hugging Face's.
-
-    The file is compared with its configuration tensor by tensor before a model is built, and
-    read whole before a weight is assigned: an error leaves nothing half-loaded.
 
     OpenAI's files state no dropout: 0.1 is taken, as in GPT, section 4.1. Of Hugging Face's rates
     `resid_pdrop` becomes `dropout`, `attn_pdrop` `attention_dropout`.
@@ -248,41 +236,21 @@ def load_gpt(
         path: a local folder, or a weight file in it. OpenAI's GPT: `params_shapes.json`,
             `params_0.npy`, ... (and `hparams.json` with `n_head` where it is not 12). OpenAI's
             GPT-2: a TensorFlow checkpoint and `hparams.json`. Hugging Face's `openai-gpt` and
-            `gpt2`: `.safetensors` or `pytorch_model.bin` (or the index of its shards), or `.npz`,
-            and `config.json`. Load only TensorFlow checkpoints that you trust: a forged index file
-            can end the process.
-        dropout, attention_dropout: rates instead of the configuration's.
-        seq_length, dtype: as in `gpt`.
-        vocab: folder of the vocabulary, if it is elsewhere: `encoder.json` and `vocab.bpe`,
-            `encoder_bpe_40000.json` and `vocab_40000.bpe`, `vocab.json` and `merges.txt`, or
-            `tokenizer.json`.
-        ignore: beginnings of the names of tensors to leave out, such as a classifier's.
+            `gpt2`: weights as of `EncoderFiles.load`, and `config.json`.
+        options: those of `EncoderFiles.load`, such as `dtype`, `ignore` and `vocab`, the folder of
+            `encoder.json` and `vocab.bpe`, `encoder_bpe_40000.json` and `vocab_40000.bpe`,
+            `vocab.json` and `merges.txt`, or `tokenizer.json`; the errors are its own too.
 
     Returns:
         A `Pretrained`; the head of its `pretrainer` has a table of its own only if the checkpoint
         holds one. The head of a task is left out, and `left_out` names the class.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for a damaged file, a configuration that is invalid or that `gpt` can't have,
-            tensors that are missing, surplus or misshapen (all listed in one message), an output
-            table that differs from the input's.
     """
     kind = GPT1_FILES
     if gpt_openai.find_pieces(pathlib.Path(path)) is None:
-        formats = {form.hint: each for each in (GPT2_FILES, GPT1_FILES) for form in each.formats}
-        several = [form for each in (GPT2_FILES, GPT1_FILES) for form in each.formats]
-        form, _ = recognise(several, "GPT", open_tensors(find_weights(path)), ())
-        kind = formats[form.hint]
-    return kind.load(
-        path,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        seq_length=seq_length,
-        dtype=dtype,
-        vocab=vocab,
-        ignore=ignore,
-    )
+        formats = (*GPT2_FILES.formats, GPT1_FILES.huggingface)
+        form, _ = recognise(formats, "GPT", open_tensors(find_weights(path)), ())
+        kind = KINDS[form in GPT2_FILES.formats]
+    return kind.load(path, **options)
 
 
 def save_gpt(

@@ -18,7 +18,6 @@ import numpy as np
 from tfnlp.checkpoints.config import check_heads, read_activation, read_number, read_size
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import FLOATS, Tensors, reading
-from tfnlp.checkpoints.formats.weight_files import npy_header
 from tfnlp.checkpoints.names import TensorNames, Words
 from tfnlp.text.lines import shown
 
@@ -210,12 +209,12 @@ def _pieces(folder: pathlib.Path) -> list[np.ndarray]:
     pieces = []
     for number in sorted(numbers):
         path = folder / f"params_{number}.npy"
-        with reading(path), open(path, "rb") as file:
-            shape, dtype, offset = npy_header(file, path.stat().st_size)
-        if len(shape) != 1 or dtype.name not in FLOATS:
-            raise ValueError(
-                f"{path} holds {dtype.name[:40]} {list(shape)}; expected a vector of floats"
-            )
         with reading(path):
-            pieces.append(np.memmap(path, dtype, "r", offset, shape))
+            piece = np.lib.format.open_memmap(path, mode="r")
+        if piece.ndim != 1 or piece.dtype.name not in FLOATS:
+            raise ValueError(
+                f"{path} holds {piece.dtype.name[:40]} {list(piece.shape)}; expected a vector of "
+                "floats"
+            )
+        pieces.append(piece)
     return pieces

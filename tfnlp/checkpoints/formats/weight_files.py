@@ -108,11 +108,8 @@ def _open_shards(path: pathlib.Path) -> Tensors:
     return Tensors(path, entries, lambda tensor: shards[places[tensor]][tensor], held)
 
 
-def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype, int]:
-    """Return (shape, dtype, offset of the data) of the `.npy` file of `size` bytes in `stream`.
-
-    Call it inside `reading`, which names the file in the error of a damaged one.
-    """
+def _npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype]:
+    """Return (shape, dtype) of the `.npy` file of `size` bytes in `stream`."""
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -120,11 +117,10 @@ def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype,
         shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
         raise ValueError(f"version {version} of the format is unknown")
-    offset = stream.tell()
-    needed = offset + math.prod(shape) * dtype.itemsize
+    needed = stream.tell() + math.prod(shape) * dtype.itemsize
     if not dtype.hasobject and (needed != size or min(shape, default=0) < 0):
         raise ValueError(f"it has {size} bytes, needs {needed}")
-    return shape, dtype, offset
+    return shape, dtype
 
 
 def open_npz(path: pathlib.Path) -> Tensors:
@@ -138,7 +134,7 @@ def open_npz(path: pathlib.Path) -> Tensors:
             if member.compress_type not in _METHODS:
                 raise ValueError(f"{shown(name)} is compressed by another method than deflate")
             with archive.open(member) as stream:
-                shape, dtype, _ = npy_header(stream, member.file_size)
+                shape, dtype = _npy_header(stream, member.file_size)
             if dtype.hasobject:
                 raise Refused(
                     f"{path} holds pickled objects ({shown(name)}), which could run code and are "

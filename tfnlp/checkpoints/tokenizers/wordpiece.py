@@ -24,7 +24,7 @@ from tfnlp.checkpoints.tokenizers.files import (
 from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, TokenizerJson, read_tokenizer_json
 from tfnlp.files import write_text
 from tfnlp.text import WordPieceTokenizer
-from tfnlp.text.lines import shown
+from tfnlp.text.lines import read_lines, shown
 from tfnlp.text.wordpiece import CLS, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
 
 _VOCABULARY = "vocab.txt"
@@ -68,7 +68,7 @@ class WordPieceFiles(TokenizerFiles):
         if not usual:
             path = folder / NAME
         if usual and not (path.suffix == ".json" and path.is_file()):
-            tokens = vocabulary_lines(path)
+            tokens = read_lines(path, "vocabulary")
             check_size(str(path), len(tokens), vocab_size)
             if lowercase is None:
                 lowercase = is_lowercase(folder, path, tokens)
@@ -103,19 +103,6 @@ class WordPieceFiles(TokenizerFiles):
 def _found(vocabulary: str | list[str], path: pathlib.Path, lowercase: bool) -> FoundTokenizer:
     make = functools.partial(WordPieceTokenizer, vocabulary, lowercase=lowercase)
     return FoundTokenizer(make, str(path), lowercase)
-
-
-def vocabulary_lines(path: pathlib.Path) -> list[str]:
-    """Return the lines of a `vocab.txt`; the tokenizer checks whether they make a vocabulary."""
-    if not path.is_file():
-        raise FileNotFoundError(f"vocabulary {path} does not exist")
-    try:
-        # Only "\n" ends a line here: some vocabularies hold other line separators as tokens.
-        lines = path.read_bytes().decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"vocabulary {path} is not UTF-8 (byte {error.start})") from error
-    tokens = [line.rstrip("\r") for line in lines]
-    return tokens if tokens[-1] else tokens[:-1]
 
 
 def is_lowercase(folder: pathlib.Path, path: pathlib.Path, tokens: Iterable[str]) -> bool:
