@@ -9,6 +9,7 @@ from tests.checkpoints.checkpoints import (
     GENERATED,
     assert_same_weights,
     batch,
+    config_json,
     google_arrays,
     huggingface_arrays,
     write,
@@ -154,3 +155,14 @@ def test_config_and_vocabulary_from_elsewhere(tmp_path):
     vocab = golden(GENERATED) / "vocab.txt"
     converted = load_bert(weights, config_file=tmp_path / "other.json", vocab=vocab)
     assert converted.vocabulary == str(vocab) and converted.lowercase is True
+
+
+def test_activation_and_epsilon_are_read(tmp_path):
+    config = config_json(hidden_act="gelu_new", layer_norm_eps=0.25)
+    converted = load_bert(write(tmp_path, google_arrays(), config, kind="npz"))
+    assert converted.config["activation"] == "gelu_tanh"
+    block = converted.encoder.get_layer("layer_0")
+    head = converted.pretrainer.get_layer("masked_lm_head")
+    assert block.activation == head.activation == "gelu_tanh"
+    assert converted.encoder.get_layer("embedding_norm").epsilon == 0.25
+    assert block.norm_epsilon == head.norm_epsilon == 0.25

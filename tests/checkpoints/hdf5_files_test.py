@@ -110,12 +110,3 @@ def test_virtual_datasets_and_circles(path):
         file["a/x"] = np.ones(3)
         file["a/itself"], file["a/up"] = file["a"], file["/"]
     assert set(open_hdf5(path)) == {"a/x"}
-
-
-def test_truncated_files(path):
-    with h5py.File(path, "w") as file:
-        file["g/x"] = np.ones((30, 40), "f4")
-    whole = path.read_bytes()
-    for size in (0, 7, 8, 500, len(whole) // 2):
-        path.write_bytes(whole[:size])
-        fails(path, "is not an HDF5 file" if size < 8 else "truncated")

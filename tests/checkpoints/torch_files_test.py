@@ -156,8 +156,6 @@ def test_damaged_zip_files(save):
     fails(save(whole[:at] + b"\1" + whole[at + 1 :]), "numbers of 'a' do not match their checksum")
     at = whole.index(b"_rebuild")
     fails(save(whole[:at] + b"x" + whole[at + 1 :]), "data.pkl' does not match its checksum")
-    for kept in (0, 3, 4, 100, len(whole) // 2, len(whole) - 1):
-        fails(save(whole[:kept]), "x.bin is truncated, corrupt")
     pickled = writer.state({"a": PLAIN})
     fails(save(writer.zipped(pickled, DATA, zipfile.ZIP_DEFLATED)), "is compressed")
     fails(save(writer.zipped(pickled, {**DATA, "../data.pkl": b""})), "holds 2 files data.pkl")
@@ -172,8 +170,6 @@ def test_damaged_older_files(save):
     pickled, counts = writer.state({"a": PLAIN}), {"0": 24}
     whole = writer.legacy(pickled, DATA, counts)
     np.testing.assert_array_equal(open_tensors(save(whole))["a"], FLOATS)
-    for kept in (0, 1, 20, 60, len(whole) // 2, len(whole) - 1):
-        fails(save(whole[:kept]), "x.bin is truncated, corrupt")
     fails(save(whole + b"\0"), "its storages end at")
     fails(save(writer.legacy(pickled, DATA, {"0": 2**62})), "has 4611686018427387904 numbers")
     fails(save(writer.legacy(pickled, {"1": b""}, {"1": 0})), "KeyError")
