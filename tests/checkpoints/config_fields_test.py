@@ -10,7 +10,7 @@ import tfnlp
 from tests.checkpoints.checkpoints import copied
 from tests.support import golden
 from tfnlp.checkpoints import load_bert, load_roberta, save_huggingface, save_roberta
-from tfnlp.checkpoints.config_fields import ONLY
+from tfnlp.checkpoints.config import ONLY
 from tfnlp.models import bert, bert_pretrainer, roberta, roberta_pretrainer
 
 BERT, ROBERTA = golden("huggingface_heads") / "bert_classify", golden("roberta_huggingface")

@@ -49,7 +49,6 @@ def test_written_as_it_was_read(name, tmp_path):
 @pytest.mark.parametrize(
     "name, config, said",
     [
-        ("distilbert", dict(model_type="bert", architectures=None), "no DistilBERT|dim|vocab"),
         ("distilbert", dict(n_layers=2), "n_layers=2"),
         ("distilbert", dict(hidden_dim=47), "lin1"),
         ("albert", dict(num_hidden_groups=20), "num_hidden_groups=20"),

@@ -14,7 +14,7 @@ from tests.cli.toy_tasks import backbone
 from tests.runs.lora_test import DEV, LORA, ROWS
 from tests.support import golden
 from tfnlp.checkpoints import peft
-from tfnlp.checkpoints.bert import BERT_FILES
+from tfnlp.checkpoints.encoders import BERT_FILES
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 
 PEFT = golden("peft")

@@ -1,16 +1,24 @@
 """Conversion of published checkpoints to tfnlp models, and back."""
 
-from tfnlp.checkpoints.albert import load_albert, save_albert
-from tfnlp.checkpoints.bert import google_tensors, huggingface_tensors, load_bert, save_huggingface
-from tfnlp.checkpoints.distilbert import load_distilbert, save_distilbert
 from tfnlp.checkpoints.electra import load_electra, save_electra
 from tfnlp.checkpoints.elmo import load_elmo, save_elmo
+from tfnlp.checkpoints.encoders import (
+    google_tensors,
+    huggingface_tensors,
+    load_albert,
+    load_bert,
+    load_distilbert,
+    load_roberta,
+    save_albert,
+    save_distilbert,
+    save_huggingface,
+    save_roberta,
+)
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.gpt import load_gpt, save_gpt
 from tfnlp.checkpoints.keras_hub import from_keras_hub, to_keras_hub
 from tfnlp.checkpoints.pretrained import Pretrained
-from tfnlp.checkpoints.roberta import load_roberta, save_roberta
 from tfnlp.checkpoints.word_vectors import read_word_vectors, write_word_vectors
 
 __all__ = [

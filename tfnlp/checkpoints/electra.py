@@ -15,7 +15,7 @@ from tfnlp.checkpoints.config import BERT_SIZES, ConfigNames, layer_arguments
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.folders import MODEL_FILES, new_folder
 from tfnlp.checkpoints.heads import task_heads
-from tfnlp.checkpoints.names import BERT_EMBEDDINGS, UNTIED, TensorNames
+from tfnlp.checkpoints.mapping import BERT_EMBEDDINGS, UNTIED, TensorNames
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.models import bert_pretrainer, electra, electra_discriminator, electra_pretrainer
 

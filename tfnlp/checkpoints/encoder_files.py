@@ -25,6 +25,8 @@ from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.heads import TaskHead, architecture_of
 from tfnlp.checkpoints.mapping import (
+    UNTIED,
+    TensorNames,
     assign,
     check_copies,
     check_layers,
@@ -33,7 +35,6 @@ from tfnlp.checkpoints.mapping import (
     separate_copies,
     tensors_from_weights,
 )
-from tfnlp.checkpoints.names import UNTIED, TensorNames
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.sentence_transformers import (
     SENTENCE_FILES,

@@ -27,8 +27,7 @@ from tfnlp.checkpoints.heads import (
     task_config,
     written_head,
 )
-from tfnlp.checkpoints.mapping import tensors_from_weights
-from tfnlp.checkpoints.names import TensorNames
+from tfnlp.checkpoints.mapping import TensorNames, tensors_from_weights
 from tfnlp.checkpoints.tokenizers.files import TokenizerFiles
 
 

@@ -22,8 +22,7 @@ from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.gpt_openai import OPENAI_ACTIVATIONS, OPENAI_GPT, OPENAI_GPT2
 from tfnlp.checkpoints.heads import SPAN, TaskHead
-from tfnlp.checkpoints.mapping import recognise
-from tfnlp.checkpoints.names import TORCH, TensorNames
+from tfnlp.checkpoints.mapping import TORCH, TensorNames, recognise
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.byte_pairs import GPT_BYTE_PAIRS
 from tfnlp.models import gpt, gpt_pretrainer

@@ -18,7 +18,7 @@ import numpy as np
 from tfnlp.checkpoints.config import check_heads, read_activation, read_number, read_size
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import FLOATS, Tensors, reading
-from tfnlp.checkpoints.names import TensorNames, Words
+from tfnlp.checkpoints.mapping import TensorNames, Words
 from tfnlp.text.lines import shown
 
 CONFIGURATION = "hparams.json"

@@ -22,8 +22,7 @@ from tfnlp.checkpoints.folders import MODEL_FILES, find_weights, new_folder, wri
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.gpt import GPT2_FILES, HEAD, KINDS, load_gpt, save_gpt
 from tfnlp.checkpoints.heads import Arrays, FineTuned, TaskHead, task_config, written_head
-from tfnlp.checkpoints.mapping import tensors_from_weights
-from tfnlp.checkpoints.names import Row
+from tfnlp.checkpoints.mapping import Row, tensors_from_weights
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.byte_pairs import (
     GPT_BYTE_PAIRS,

@@ -10,11 +10,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfnlp.checkpoints.config_fields import check_values
+from tfnlp.checkpoints.config import check_values
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
-from tfnlp.checkpoints.mapping import check_tensors, table_names
-from tfnlp.checkpoints.names import Row
+from tfnlp.checkpoints.mapping import Row, check_tensors, table_names
 from tfnlp.models.task_heads import (
     HEADS,
     ChoiceHead,

@@ -10,13 +10,16 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfnlp.checkpoints.albert import ALBERT_FILES, SharedNames
-from tfnlp.checkpoints.bert import BERT_FILES
-from tfnlp.checkpoints.distilbert import DISTILBERT_FILES
 from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.checkpoints.encoders import (
+    ALBERT_FILES,
+    BERT_FILES,
+    DISTILBERT_FILES,
+    ROBERTA_FILES,
+    SharedNames,
+)
 from tfnlp.checkpoints.gpt import GPT2_FILES
-from tfnlp.checkpoints.names import UNTIED, TensorNames, Words
-from tfnlp.checkpoints.roberta import ROBERTA_FILES
+from tfnlp.checkpoints.mapping import UNTIED, TensorNames, Words
 from tfnlp.extras import needed
 from tfnlp.text import GPT2Tokenizer, RobertaTokenizer, SentencePieceTokenizer, WordPieceTokenizer
 

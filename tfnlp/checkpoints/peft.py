@@ -24,8 +24,7 @@ from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.heads import SPEC
-from tfnlp.checkpoints.mapping import table_names
-from tfnlp.checkpoints.names import Row
+from tfnlp.checkpoints.mapping import Row, table_names
 from tfnlp.models import low_rank_updates
 from tfnlp.text.lines import shown
 

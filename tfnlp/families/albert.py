@@ -6,7 +6,7 @@ from typing import Any
 
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
-from tfnlp.checkpoints.albert import ALBERT_FILES
+from tfnlp.checkpoints.encoders import ALBERT_FILES
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.vocabularies import Subwords
 from tfnlp.settings.encoders import PairPrediction

@@ -5,7 +5,7 @@ from typing import Any
 
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
-from tfnlp.checkpoints.bert import BERT_FILES
+from tfnlp.checkpoints.encoders import BERT_FILES
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.sizes import learning_rate, recorded
 from tfnlp.settings.encoders import BertSettings, PairPrediction

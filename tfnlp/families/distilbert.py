@@ -12,7 +12,7 @@ from keras import Model
 
 from tfnlp import models
 from tfnlp.checkpoints import Pretrained
-from tfnlp.checkpoints.distilbert import DISTILBERT_FILES
+from tfnlp.checkpoints.encoders import DISTILBERT_FILES
 from tfnlp.checkpoints.tokenizers.tokenizer_json import plain_tokenizer
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.family import Loader

@@ -3,8 +3,7 @@
 from typing import Any
 
 from tfnlp import models
-from tfnlp.checkpoints.roberta import MPNET_FILES
-from tfnlp.checkpoints.roberta import ROBERTA_FILES, XLM_ROBERTA_FILES
+from tfnlp.checkpoints.encoders import MPNET_FILES, ROBERTA_FILES, XLM_ROBERTA_FILES
 from tfnlp.families.encoder import Encoder
 from tfnlp.families.vocabularies import TOKENIZER_JSON, BytePairs
 from tfnlp.text import RobertaTokenizer, train_roberta_bpe
