@@ -116,8 +116,6 @@ ELECTRA_FILES = _ElectraFiles(
                 },
             },
             base="electra.",
-            hint="'electra.embeddings.' or 'embeddings.'",
-            copies={"generator_lm_head.weight": "embeddings.word_embeddings.weight"},
         ),
     ),
     classes={

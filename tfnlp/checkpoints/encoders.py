@@ -21,7 +21,6 @@ from tfnlp.checkpoints.heads import task_heads
 from tfnlp.checkpoints.mapping import (
     BERT_BLOCK,
     BERT_EMBEDDINGS,
-    LEGACY,
     Layers,
     Row,
     TensorNames,
@@ -53,12 +52,6 @@ BERT_NAMES = TensorNames(
         "next_sentence": {"next_sentence_head/dense": "cls.seq_relationship"},
     },
     base="bert.",
-    hint="'bert.embeddings.' or 'embeddings.' (Hugging Face)",
-    copies={
-        "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
-        "cls.predictions.decoder.bias": "cls.predictions.bias",
-    },
-    renamed=LEGACY,
 )
 
 
@@ -123,12 +116,6 @@ ROBERTA_NAMES = TensorNames(
         }
     },
     base="roberta.",
-    hint="'roberta.embeddings.' or 'embeddings.' (Hugging Face)",
-    copies={
-        "lm_head.decoder.weight": "embeddings.word_embeddings.weight",
-        "lm_head.decoder.bias": "lm_head.bias",
-    },
-    renamed=LEGACY,
 )
 # Of whole texts, and of multiple choice.
 _ROBERTA_HEADS = (
@@ -188,7 +175,6 @@ MPNET_FILES = EncoderFiles(
                 "attention_norm": "attention.LayerNorm",
             },
             base="mpnet.",
-            hint="'mpnet.embeddings.' or 'embeddings.'",
         ),
     ),
     classes={("masked_lm",): "MPNetForMaskedLM", (): "MPNetModel"},
@@ -237,12 +223,6 @@ ALBERT_NAMES = SharedNames(
         "sentence_order": {"sentence_order_head/dense": "sop_classifier.classifier"},
     },
     base="albert.",
-    hint="'albert.embeddings.' or 'embeddings.' (Hugging Face)",
-    copies={
-        "predictions.decoder.weight": "embeddings.word_embeddings.weight",
-        "predictions.decoder.bias": "predictions.bias",
-    },
-    renamed=LEGACY,
 )
 _GROUPS = {"num_hidden_groups": "num_groups", "inner_group_num": "group_blocks"}
 ALBERT_FILES = EncoderFiles(
@@ -320,8 +300,6 @@ DISTILBERT_FILES = EncoderFiles(
                 }
             },
             base="distilbert.",
-            hint="'distilbert.embeddings.' or 'embeddings.'",
-            copies={"vocab_projector.weight": "embeddings.word_embeddings.weight"},
         ),
     ),
     classes={("masked_lm",): "DistilBertForMaskedLM", (): "DistilBertModel"},

@@ -170,8 +170,6 @@ def _names(tokens: str, positions: str, title: str, last: Mapping[str, str]) -> 
         words=TORCH._replace(transposed=False),
         beginning=(f"{tokens}.", f"{positions}."),
         base="transformer.",
-        # Some files hold the table of the outputs too.
-        copies={HEAD: f"{tokens}.weight"},
         # The causal mask and the numbers of the positions.
         buffers=re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)"),
         hint=f"'{tokens}.weight' (Hugging Face's {title})",

@@ -17,7 +17,7 @@ from tfnlp.text.lines import shown
 _LISTED = 10  # faults that a message spells out
 Shape = tuple[int, ...]
 UNTIED = "untied"  # among heads: that of the language model has a table of its own
-LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+_LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 _BUFFERS = re.compile(r"embeddings\.(position_ids|token_type_ids)")
 
 
@@ -77,7 +77,7 @@ class TensorNames:
 
     Attributes:
         layers: the layers outside of blocks; those that a model does not have are left out.
-        hint: what `beginning` is, for messages.
+        hint: what `beginning` is, for messages; "": that is clear.
         block: the layers of a block.
         prefix: what the names of a block begin with, `{}` for its number.
         heads: the name of each pretraining head, which is the argument of the pretrainer that asks
@@ -86,10 +86,7 @@ class TensorNames:
         beginning: what a name in the table begins with (of several, one of them), if the file is
             of this format.
         base: the beginning that the table leaves out, and that only models with a head have.
-        copies: tensors that some versions store twice, others once, under either name: the name of
-            the copy to that of the tensor.
         buffers: matches the names of tensors that are no weights.
-        renamed: endings of names in old files to those in the table.
     """
 
     layers: Layers
@@ -100,14 +97,29 @@ class TensorNames:
     words: Words = TORCH
     beginning: str | tuple[str, ...] = "embeddings."
     base: str = ""
-    copies: Mapping[str, str] = field(default_factory=dict)
     buffers: re.Pattern[str] = _BUFFERS
-    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def pooler(self) -> str | None:
         """What the names of the pooler begin with; None if the encoder never has one."""
         return self.layers.get("pooler/dense")
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """Tensors that some versions store twice, others once, under either name.
+
+        That is the name of the copy to that of the tensor: of a head's table the table of the
+        encoder, of the bias beside it the head's own.
+        """
+        found, words = {}, self.words
+        for layers in self.heads.values():
+            for layer in layers:
+                if layer.endswith("_table"):
+                    found[layers[layer] + words.table] = (
+                        self.layers["token_embedding"] + words.table
+                    )
+                    found[layers[layer] + words.bias] = layers.get("masked_lm_bias", "")
+        return {copy: name for copy, name in found.items() if name not in ("", copy)}
 
     @property
     def biases(self) -> list[str]:
@@ -138,7 +150,7 @@ class TensorNames:
     def canonical(self, name: str) -> str | None:
         """Return the name in the table for one in the file; None for a buffer."""
         name = name.removeprefix(self.base)
-        for old, new in self.renamed.items():
+        for old, new in _LEGACY.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
         return None if self.buffers.fullmatch(name) else name
@@ -217,7 +229,8 @@ def recognise(
         names = table_names(tensors, form.canonical, ignore)
         if any(name.startswith(form.beginning) for name in names):
             return form, names
-    hints = " or with ".join(form.hint for form in formats)
+    usual = (f"'{form.base}{form.beginning}' or '{form.beginning}'" for form in formats)
+    hints = " or with ".join(form.hint or u for form, u in zip(formats, usual, strict=True))
     raise ValueError(
         f"{tensors.path} holds no {title}: expected names that begin with {hints}, found "
         f"{shown(list(tensors)[:3])}"
