@@ -63,7 +63,7 @@ def copied(source, folder, file="config.json", change=None, **config):
 
     `change` is a function of the tensors in `model.safetensors` to those in the copy.
     """
-    shutil.copytree(source, folder)
+    shutil.copytree(source, folder, dirs_exist_ok=True)
     stated = json.loads((folder / file).read_text())
     (folder / file).write_text(json.dumps({**stated, **config}))
     if change is not None:

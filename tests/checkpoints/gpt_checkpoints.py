@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 import tensorflow as tf
-from safetensors.numpy import save_file
 
+from tests.checkpoints import checkpoints
 from tests.layers import reference
 from tests.support import golden
 
@@ -53,13 +53,7 @@ def config_json(name, **changes):
 
 def write(folder, name, arrays, config=None, kind="safetensors"):
     """A folder as Hugging Face has it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if kind == "safetensors":
-        save_file(arrays, folder / "model.safetensors", metadata={"format": "pt"})
-    else:
-        np.savez(folder / "weights.npz", **arrays)
-    (folder / "config.json").write_text(json.dumps(config or config_json(name)))
-    return folder
+    return checkpoints.write(folder, arrays, config or config_json(name), kind, vocab=False)
 
 
 def write_pieces(folder, pieces, shapes=None, hparams=None):
@@ -76,12 +70,7 @@ def write_pieces(folder, pieces, shapes=None, hparams=None):
 
 def copied(name, folder, **changes):
     """The fixture's folder, to be damaged; `changes` go into `hparams.json`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in golden(name).iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    path = folder / "hparams.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    return folder
+    return checkpoints.copied(golden(name), folder, "hparams.json", **changes)
 
 
 def inputs(ids):
