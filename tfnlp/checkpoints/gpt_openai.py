@@ -180,16 +180,9 @@ def _read_shapes(path: pathlib.Path) -> list[tuple[int, ...]]:
             f"{path} does not exist; the pieces params_0.npy, ... have no names without it"
         )
     shapes = read_json(path, list)
-
-    def is_shape(shape: Any) -> bool:
-        # A product of any number of sizes could be too long even to be printed.
-        return (
-            isinstance(shape, list)
-            and len(shape) <= _MOST_AXES
-            and all(type(n) is int and 0 < n < 2**31 for n in shape)
-        )
-
-    if not all(map(is_shape, shapes)):
+    # A product of any number of sizes could be too long even to be printed.
+    lists = all(isinstance(shape, list) and len(shape) <= _MOST_AXES for shape in shapes)
+    if not lists or not all(type(n) is int and 0 < n < 2**31 for shape in shapes for n in shape):
         raise ValueError(f"{path} is no list of shapes: expected [[512, 768], [40478, 768], ...]")
     if len(shapes) <= 2 or (len(shapes) - 2) % _IN_LAYER:
         raise ValueError(

@@ -105,15 +105,13 @@ class GPTFiles(FamilyFiles):
             raise ValueError(
                 "the model reads each pair in both orders, which no class of Hugging Face does"
             )
-        reader = task_model.reader
+        reader, size = task_model.reader, arguments["vocab_size"] + len(ENDS)
+        tokens, padding = ENDS, None
         if reader.special is None:
             tokens, padding = None, getattr(reader, "padding_id", None)
             if padding is None:
                 padding = len(reader.tokenizer.vocabulary)
             size = max(arguments["vocab_size"], padding + 1)
-        else:
-            tokens, padding = ENDS, None
-            size = arguments["vocab_size"] + len(ENDS)
         stated = kind.written_config(arguments, head.architecture, reader.tokenizer)
         stated = {**stated, "vocab_size": size, **task_config(task)}
         # Only what is never last tells padding apart.

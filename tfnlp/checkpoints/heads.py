@@ -223,7 +223,7 @@ def _labels_of(
         return tuple(f"LABEL_{i}" for i in range(size))
     labels = [named.get(str(i)) for i in range(size)] if isinstance(named, dict) else []
     valid = all(isinstance(label, str) and label for label in labels)
-    if not valid or len(set(labels)) != size or len(named) != size:
+    if not valid or not len(set(labels)) == len(named) == size:
         raise ValueError(
             f"{path} has id2label={shown(named)}; expected a name for each of the head's {size} "
             'outputs, {"0": "...", ...}'

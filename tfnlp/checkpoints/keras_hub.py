@@ -51,17 +51,16 @@ def from_keras_hub(source: Any, dtype: Any = None) -> Pretrained:
     if isinstance(source, str | os.PathLike):
         return read_preset(source, dtype)[1]
     models = library().models
-    task = source if isinstance(source, models.Task) else None
-    backbone = source if task is None else task.backbone
+    is_task = isinstance(source, models.Task)
+    backbone = source.backbone if is_task else source
     if not isinstance(backbone, models.Backbone):
         raise ValueError(
             f"{type(source).__name__} is no model of keras-hub; give a Backbone, a Task or a preset"
         )
     part = counterpart(type(backbone).__name__, type(source).__name__)
-    preprocessor = None if task is None else task.preprocessor
-    tokenizer = None if preprocessor is None else preprocessor.tokenizer
-    has_head = task is not None and type(task).__name__ == part.pretrainer
-    return _converted(part, task if has_head else backbone, backbone, tokenizer, dtype)
+    tokenizer = getattr(getattr(source, "preprocessor", None), "tokenizer", None)
+    has_head = is_task and type(source).__name__ == part.pretrainer
+    return _converted(part, source if has_head else backbone, backbone, tokenizer, dtype)
 
 
 def read_preset(name: str | os.PathLike, dtype: Any = None) -> tuple[str, Pretrained]:

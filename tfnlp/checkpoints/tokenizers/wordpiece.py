@@ -25,6 +25,7 @@ from tfnlp.checkpoints.tokenizers.tokenizer_json import NAME, TokenizerJson, rea
 from tfnlp.files import write_text
 from tfnlp.text import WordPieceTokenizer
 from tfnlp.text.lines import read_lines, shown
+from tfnlp.text.pipeline import CONFIG
 from tfnlp.text.wordpiece import CLS, MAX_WORD_CHARS, SEP, SPECIAL_TOKENS, UNK
 
 _VOCABULARY = "vocab.txt"
@@ -112,14 +113,12 @@ def is_lowercase(folder: pathlib.Path, path: pathlib.Path, tokens: Iterable[str]
     in the name of the vocabulary, then of its folder; whether a token other than the special
     ones has a capital letter.
     """
-    settings = folder / "tokenizer_config.json"
+    settings = folder / CONFIG
     stated = read_json(settings).get("do_lower_case") if settings.is_file() else None
-    if stated is not None:
-        if type(stated) is not bool:
-            raise ValueError(
-                f"{settings} has do_lower_case={shown(stated)}; expected true or false"
-            )
+    if type(stated) is bool:
         return stated
+    if stated is not None:
+        raise ValueError(f"{settings} has do_lower_case={shown(stated)}; expected true or false")
     for name in (path.name, pathlib.Path(os.path.abspath(path)).parent.name):
         found = _CASE.search(name)
         if found:
