@@ -72,12 +72,13 @@ class TokenizerJson:
 
     def check_bytes(self) -> None:
         """Check that text is cut and encoded as GPT-2 does it."""
-        self._check_bpe()
-        if self.model.get("end_of_word_suffix"):
-            self.refuse("model.end_of_word_suffix", self.model["end_of_word_suffix"], "none")
-        if self.contents.get("normalizer") is not None:
-            self.refuse("normalizer", self.contents["normalizer"], "none, as in GPT-2")
-        self._check_cut(_BYTE_LEVEL)
+        with reading(self.path):
+            self._check_bpe()
+            if self.model.get("end_of_word_suffix"):
+                self.refuse("model.end_of_word_suffix", self.model["end_of_word_suffix"], "none")
+            if self.contents.get("normalizer") is not None:
+                self.refuse("normalizer", self.contents["normalizer"], "none, as in GPT-2")
+            self._check_cut(_BYTE_LEVEL)
 
     def words(self) -> tuple[list[str | None], list[tuple[str, str]]]:
         """Return tokens and merges; check that words are merged as GPT does it.
