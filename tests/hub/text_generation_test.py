@@ -9,7 +9,7 @@ from tests.models.gpt_reference import talkative
 from tfnlp.hub import TextGenerator
 from tfnlp.hub.modules.text_generation import pad_prompts
 from tfnlp.models import GPTDecoder, beam_search, generate
-from tfnlp.text.gpt2_tokenizer import byte_characters
+from tfnlp.text.pipeline.gpt2_words import byte_characters
 
 PROMPTS = ["the cat", "", "北京 naïve"]
 DRAWN = dict(temperature=2.0, top_k=40, top_p=0.95)

@@ -18,7 +18,7 @@ from tfnlp.text import (
     WordPieceTokenizer,
     train_bpe,
 )
-from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS
+from tfnlp.text.gpt_tokenizers import ROBERTA_TOKENS
 from tfnlp.text.wordpiece import SPECIAL_TOKENS
 from tfnlp.text.words import with_whole, word_places, words_with_offsets
 

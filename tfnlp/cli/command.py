@@ -85,7 +85,7 @@ def main(options: argparse.Namespace) -> int:
     try:
         _choose_engine(options)
         _import_tensorflow(alone=not several_workers(options))
-        from tfnlp.text.byte_pairs import missing_tokens_explained
+        from tfnlp.text.pipeline.byte_pairs import missing_tokens_explained
         from tfnlp.training import WorkerLost
 
         if os.environ.get(_REJOINED):

@@ -10,8 +10,13 @@ from tfnlp.text.characters import (
     UNKNOWN,
     character_ids,
 )
-from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS, GPT2Tokenizer, RobertaTokenizer
-from tfnlp.text.gpt_tokenizer import GPTTokenizer, gpt_tokenizer
+from tfnlp.text.gpt_tokenizers import (
+    ROBERTA_TOKENS,
+    GPT2Tokenizer,
+    GPTTokenizer,
+    RobertaTokenizer,
+    gpt_tokenizer,
+)
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
 from tfnlp.text.pipeline import PipelineTokenizer

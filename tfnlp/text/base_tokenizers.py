@@ -277,16 +277,3 @@ class BytePairTokenizer(GraphTokenizer):
     def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
         """Return strings `[B]` of the texts of tokens, `[B, (tokens)]`."""
         return join_rows(texts)
-
-
-def separate(symbols: tf.Tensor, lengths: tf.Tensor, separator: int) -> tf.Tensor:
-    """Return symbols int64 `[n]` of words of `lengths` `[w]` with a separator after each word."""
-    words = tf.size(lengths)
-    ends = tf.cumsum(lengths + 1) - 1
-    size = tf.size(symbols) + words
-    is_end = tf.tensor_scatter_nd_update(
-        tf.zeros(size[None], tf.bool), ends[:, None], tf.fill(words[None], True)
-    )
-    return tf.tensor_scatter_nd_update(
-        tf.fill(size[None], tf.constant(separator, symbols.dtype)), tf.where(~is_end), symbols
-    )

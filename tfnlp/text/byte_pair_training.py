@@ -12,10 +12,9 @@ from tokenizers import Tokenizer, models, trainers
 from tfnlp.text.base_tokenizers import END_OF_TEXT
 from tfnlp.text.byte_pair_files import Merges
 from tfnlp.text.counted_words import checked_texts, frequent_characters, train
-from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS, byte_characters
-from tfnlp.text.gpt2_words import gpt2_words
-from tfnlp.text.gpt_tokenizer import END_OF_WORD, UNKNOWN_TOKEN
+from tfnlp.text.gpt_tokenizers import END_OF_WORD, ROBERTA_TOKENS, UNKNOWN_TOKEN
 from tfnlp.text.gpt_words import gpt_words
+from tfnlp.text.pipeline.gpt2_words import ByteWords, byte_characters
 
 _BATCH = 1000  # texts that are cut into words at once
 
@@ -106,15 +105,12 @@ def _batches(texts: Iterator[str]) -> Iterator[tf.Tensor]:
 
 def _count_byte_words(texts: Iterator[str], _: int) -> tuple[collections.Counter, list[str]]:
     """Count GPT-2's words, in characters that stand for bytes; also return the first symbols."""
-    counts = collections.Counter()
+    counts, words = collections.Counter(), ByteWords()
     for batch in _batches(texts):
-        data, starts, ends, _ = (x.numpy() for x in gpt2_words(batch))
-        data = data.tobytes()
-        counts.update(data[start:end] for start, end in zip(starts, ends, strict=True))
-    counts.pop(b"", None)  # the ends of the texts
-    names = str.maketrans(dict(enumerate(byte_characters())))
-    words = {word.decode("latin-1").translate(names): count for word, count in counts.items()}
-    return collections.Counter(words), sorted(byte_characters())
+        chars, starts, _ = (x.numpy() for x in words.cut(batch))
+        text = chars.tobytes().decode("utf-32-le")
+        counts.update(text[a:b] for a, b in itertools.pairwise([*starts, len(text)]))
+    return counts, sorted(byte_characters())
 
 
 def _count_character_words(

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tfnlp.text.byte_pair_files import read_bpe
-from tfnlp.text.gpt2_tokenizer import ROBERTA_TOKENS, RobertaTokenizer
-from tfnlp.text.gpt_tokenizer import gpt_tokenizer
+from tfnlp.text.gpt_tokenizers import ROBERTA_TOKENS, RobertaTokenizer, gpt_tokenizer
 from tfnlp.text.pipeline import FILE, PipelineTokenizer
 from tfnlp.text.sentencepiece import SentencePieceTokenizer, read_model
 from tfnlp.text.wordpiece import WordPieceTokenizer, read_vocabulary

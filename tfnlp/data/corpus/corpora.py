@@ -25,7 +25,7 @@ from tfnlp.data.corpus.arrays import (
     scratch,
 )
 from tfnlp.data.corpus.sentences import Continued, checked_documents
-from tfnlp.text.byte_pairs import missing_tokens_explained
+from tfnlp.text.pipeline.byte_pairs import missing_tokens_explained
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
     END_OF_SENTENCE,

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.gpt2_words import characters
 from tfnlp.text.pipeline.library import SEQUENCE, CharacterChanges
 
 FIRST_TOKEN = 0x110000
@@ -36,20 +35,51 @@ class Text(NamedTuple):
     rows: tf.Tensor
 
 
-def read_text(strings: tf.Tensor) -> Text:
-    """Return the texts of strings `[B]`, each a section. Bytes that are not UTF-8 are U+FFFD."""
+def read_text(strings: tf.Tensor) -> tuple[Text, tf.Tensor]:
+    """Return the texts of strings `[B]`, each a section; a byte that is not UTF-8 is U+FFFD.
+
+    Also int64 `[N]`, where the characters begin among the bytes of all strings.
+    """
+    # With a byte between the strings, so that those of two form no character.
+    joined = tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")]))
+    data = tf.io.decode_raw(joined, tf.uint8)
     ends = tf.cumsum(tf.strings.length(strings) + 1) - 1  # [B]
-    data = tf.io.decode_raw(
-        tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")])), tf.uint8
-    )
-    offsets, points = characters(data)
-    is_end = scattered(tf.size(data), ends)
-    apart = tf.gather(is_end, offsets)
-    count = tf.size(strings, tf.int64)
-    chars = tf.boolean_mask(points, ~apart)
-    chars = tf.where((chars >= 0xDC00) & (chars < 0xE000), _REPLACEMENT, chars)
+    places, points, widths = _outside_ascii(data)
+    points = tf.tensor_scatter_nd_update(tf.cast(data, tf.int32), places[:, None], points)
+    inside = tf.concat([tf.boolean_mask(places, widths > i) + i for i in (1, 2, 3)], 0)
+    offsets = tf.where(~scattered(tf.size(data), inside))[:, 0]
+    apart = tf.gather(scattered(tf.size(data), ends), offsets)
+    kept = tf.where(~apart)[:, 0]  # [N]
+    offsets, count = tf.gather(offsets, kept), tf.size(strings, tf.int64)
     splits = tf.concat([[0], tf.where(apart)[:, 0] - tf.range(count)], 0)
-    return Text(chars, splits, tf.fill([count], True), tf.range(count + 1))
+    text = Text(tf.gather(points, offsets), splits, tf.fill([count], True), tf.range(count + 1))
+    return text, offsets - kept + tf.range(tf.size(kept, tf.int64))
+
+
+def _outside_ascii(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return the places of bytes above ASCII, int64 `[K]`, with what begins there.
+
+    Code points and their widths in bytes, int32 `[K]`: U+FFFD and 1 for a byte that is not UTF-8.
+    """
+    places = tf.where(data >= 0x80)[:, 0]
+    padded = tf.pad(data, [[0, 3]])
+    first, second, third, fourth = (
+        tf.cast(tf.gather(padded, places + i), tf.int32) for i in range(4)
+    )
+    tail2, tail3, tail4 = ((byte & 0xC0) == 0x80 for byte in (second, third, fourth))
+    low2, low3, low4 = (byte & 0x3F for byte in (second, third, fourth))
+    two = (first & 0x1F) * 64 + low2
+    three = ((first & 0x0F) * 64 + low2) * 64 + low3
+    four = (((first & 0x07) * 64 + low2) * 64 + low3) * 64 + low4
+    is_two = (first >= 0xC2) & (first <= 0xDF) & tail2
+    surrogate = (three >= 0xD800) & (three <= 0xDFFF)
+    is_three = ((first & 0xF0) == 0xE0) & tail2 & tail3 & (three >= 0x800) & ~surrogate
+    is_four = ((first & 0xF8) == 0xF0) & tail2 & tail3 & tail4
+    is_four &= (four >= 0x10000) & (four < FIRST_TOKEN)
+    points, widths = tf.fill(tf.shape(first), _REPLACEMENT), tf.ones_like(first)
+    for width, found, value in ((2, is_two, two), (3, is_three, three), (4, is_four, four)):
+        points, widths = tf.where(found, value, points), tf.where(found, width, widths)
+    return places, points, widths
 
 
 def scattered(size: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
@@ -93,6 +123,22 @@ def utf8(chars: tf.Tensor, where: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.T
     lead = tf.gather(tf.constant([0, 0, 0xC0, 0xE0, 0xF0]), count)
     value = tf.where(place > 0, 0x80 + (rest & 0x3F), tf.where(count > 1, lead + rest, char))
     return value, of, place
+
+
+def word_of(size: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
+    """Return the number of the word of each of `size` characters, int64."""
+    ones = tf.ones_like(starts, tf.int64)
+    return tf.cumsum(tf.scatter_nd(starts[:, None], ones, size[None])) - 1
+
+
+def as_bytes(
+    ids: tf.Tensor, words: tf.Tensor, lost: tf.Tensor, chars: tf.Tensor, tokens: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return ids and words `[M]` with the tokens of its bytes for each lost character."""
+    value, of, _ = utf8(chars, lost)
+    gone = tf.gather(lost, of)
+    found = tf.where(gone, tf.gather(tokens, tf.where(gone, value, 0)), tf.gather(ids, of))
+    return found, tf.gather(words, of)
 
 
 class Table:

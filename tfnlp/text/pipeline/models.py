@@ -1,17 +1,20 @@
 """The models of a `tokenizer.json`: words to ids, in the TensorFlow graph."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.byte_pairs import BytePairs
-from tfnlp.text.pipeline.characters import FIRST_TOKEN, Table, utf8
+from tfnlp.text.pipeline.byte_pairs import BytePairs, fused
+from tfnlp.text.pipeline.characters import FIRST_TOKEN, as_bytes, word_of
 from tfnlp.text.pipeline.patterns import NotExact
 from tfnlp.text.pipeline.pieces import Pieces, prefix_hashes
 
+Cut = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+
 _UNKNOWN_PENALTY = 10.0  # of a Unigram: below the score of its least probable piece
+_LONGEST = 512  # characters of a word whose number no other word has
 _BYTES = [f"<0x{i:02X}>" for i in range(256)]
 
 
@@ -27,28 +30,21 @@ class Model:
             in the order of the words.
     """
 
-    def __init__(
-        self,
-        words: Pieces,
-        cut: Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
-    ) -> None:
+    def __init__(self, words: Pieces, cut: Cut) -> None:
         self._words = words
         self._cut = cut
 
-    def encode(self, chars: tf.Tensor, begins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the ids of words.
+    def encode(self, chars: tf.Tensor, starts: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of words, int32 ragged `[W, (tokens)]`.
 
         Args:
             chars: int32 `[N]`.
-            begins: bool `[N]`, whether a word begins at the character.
-
-        Returns:
-            The ids of each word, int32 ragged `[W, (tokens)]`, and int64 `[W]`, where it begins.
+            starts: int64 `[W]`, where each begins; it ends where the next one begins.
         """
-        starts = tf.where(begins)[:, 0]
         count = tf.size(starts, tf.int64)
         stops = tf.concat([starts[1:], [tf.size(chars, tf.int64)]], 0)[:count]
         hashes = prefix_hashes(chars).of(starts, stops)
+        hashes = tf.where(stops - starts > _LONGEST, -1 - starts, hashes)
         known, ids = self._words.find(hashes)
         first = tf.gather(chars, starts)
         token = first >= FIRST_TOKEN
@@ -79,7 +75,28 @@ class Model:
             return tf.gather(source, places.values), places.row_splits
 
         flat, splits = tf.cond(tf.reduce_all(known), lambda: (ids, tf.range(count + 1)), with_cut)
-        return tf.RaggedTensor.from_row_splits(flat, splits, validate=False), starts
+        return tf.RaggedTensor.from_row_splits(flat, splits, validate=False)
+
+
+def ids_of_texts(ids: tf.RaggedTensor, starts: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
+    """Return the ids of words `[W, (tokens)]`, which begin at `starts`, by texts.
+
+    Ragged `[B, (words), (tokens)]`, of texts that begin and end at `splits` `[B + 1]`.
+    """
+    words = tf.searchsorted(starts, splits, out_type=tf.int64)
+    return tf.RaggedTensor.from_row_splits(ids, words, validate=False)
+
+
+def single_words(cut: Cut, words: Mapping[str, int]) -> Pieces:
+    """Return those of words to ids that are cut into that one token."""
+    lengths = tf.constant([len(word) for word in words], tf.int64)
+    ends = tf.cumsum(lengths)
+    chars = tf.strings.unicode_decode(tf.constant("".join(words).encode()), "UTF-8")
+    ids, of = (x.numpy() for x in cut(chars, ends - lengths, ends))
+    counts = np.bincount(of, minlength=len(words))
+    firsts = np.append(ids, -1)[np.cumsum(counts) - counts]
+    alone = (counts == 1) & (firsts == list(words.values()))
+    return Pieces({word: i for (word, i), one in zip(words.items(), alone, strict=True) if one})
 
 
 def _pieces_in_turn(
@@ -117,12 +134,6 @@ def _pieces_in_turn(
     )[:2]
 
 
-def _word_of(size: tf.Tensor, starts: tf.Tensor) -> tf.Tensor:
-    """Return the number of the word of each of `size` characters, int64."""
-    ones = tf.ones_like(starts, tf.int64)
-    return tf.cumsum(tf.scatter_nd(starts[:, None], ones, size[None])) - 1
-
-
 class _WordPiece:
     def __init__(self, model: Mapping[str, Any], whole: Pieces, words: Mapping[str, int]) -> None:
         vocab = model["vocab"]
@@ -143,7 +154,7 @@ class _WordPiece:
         self, chars: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         size = tf.size(chars, tf.int64)
-        word = _word_of(size, starts)
+        word = word_of(size, starts)
         end = tf.gather(ends, word)
         short = ends - starts <= self._limit
         hashes = prefix_hashes(chars)
@@ -201,13 +212,14 @@ class _Unigram:
         self._least = float(min(score for _, score in vocab)) - _UNKNOWN_PENALTY
         self._pieces = Pieces({token: i for token, i in ids.items() if token})
         self._lengths = tf.constant(self._pieces.lengths, tf.int64)
-        self._bytes = _byte_tokens(model, ids)
+        tokens = _byte_tokens(model, ids)
+        self._bytes = None if tokens is None else tf.constant([ids[t] for t in tokens], tf.int32)
 
     def __call__(
         self, chars: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         size = tf.size(chars, tf.int64)
-        word = _word_of(size, starts)
+        word = word_of(size, starts)
         places = tf.range(size)
         known, numbers = self._pieces.all_from(prefix_hashes(chars), places, tf.gather(ends, word))
         scores = tf.where(known, tf.gather(self._scores, numbers), -np.inf)  # [N, L]
@@ -220,10 +232,8 @@ class _Unigram:
         of = tf.gather(word, places)
         lost = ids == self._unknown
         if self._bytes is not None:
-            return _as_bytes(ids, of, lost, tf.gather(chars, places), self._bytes)
-        same = tf.concat([[False], (of[1:] == of[:-1]) & lost[:-1]], 0)[: tf.size(ids)]
-        kept = ~(lost & same)  # unknown characters that follow each other are one
-        return tf.boolean_mask(ids, kept), tf.boolean_mask(of, kept)
+            return as_bytes(ids, of, lost, tf.gather(chars, places), self._bytes)
+        return fused(ids, of, lost)
 
     def _best(
         self, scores: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor, word: tf.Tensor
@@ -294,95 +304,37 @@ class _Unigram:
         )[:2]
 
 
-class _BytePairs:
-    def __init__(self, model: Mapping[str, Any], *_: Any) -> None:
-        if model.get("dropout"):
-            raise NotExact(f"model.dropout={model['dropout']}")
-        if model.get("continuing_subword_prefix"):
-            raise NotExact(
-                f"model.continuing_subword_prefix={model['continuing_subword_prefix']!r}"
-            )
-        vocab = model["vocab"]
-        suffix = model.get("end_of_word_suffix") or ""
-        self._fuses = bool(model.get("fuse_unk"))
-        merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in model["merges"]]
-        tokens = sorted(vocab, key=vocab.get)
-        self._pairs = BytePairs(tokens, merges, None, unknown=0, in_turn=True)
-        self._ids = tf.constant([vocab[token] for token in tokens], tf.int32)
-        numbers = self._pairs.symbols  # the tokens first, in their order
-        unknown = model.get("unk_token")
-        if unknown is not None and unknown not in vocab:
-            raise NotExact(f"model whose unk_token {unknown!r} is no token")
-        self._lost = -1 if unknown is None else numbers[unknown]
-        inner, last = (np.zeros(FIRST_TOKEN, np.int32) for _ in range(2))
-        for token, number in numbers.items():
-            if len(token) == 1:
-                inner[ord(token)] = number + 1
-            if suffix and len(token) == 1 + len(suffix) and token.endswith(suffix):
-                last[ord(token[0])] = number + 1
-        self._inner, self._last = Table(inner), Table(last) if suffix else None
-        self._bytes = _byte_tokens(model, numbers)
-        if self._bytes is not None and suffix:
-            raise NotExact("model.byte_fallback with an end_of_word_suffix")
-
-    def __call__(
-        self, chars: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        size = tf.size(chars, tf.int64)
-        word = _word_of(size, starts)
-        symbols = self._inner.of(chars)
-        if self._last is not None:
-            at = ends - 1
-            final = self._last.of(tf.gather(chars, at))
-            symbols = tf.tensor_scatter_nd_update(symbols, at[:, None], final)
-        lost = symbols == 0
-        symbols -= 1
-        if self._bytes is not None:
-            symbols, word = _as_bytes(symbols, word, lost, chars, self._bytes)
-        elif self._lost < 0:
-            symbols, word = tf.boolean_mask(symbols, ~lost), tf.boolean_mask(word, ~lost)
-        else:
-            symbols = tf.where(lost, self._lost, symbols)
-            if self._fuses:
-                same = tf.concat([[False], (word[1:] == word[:-1]) & lost[:-1]], 0)[:size]
-                kept = ~(lost & same)
-                symbols, word = tf.boolean_mask(symbols, kept), tf.boolean_mask(word, kept)
-        # A word may have no symbols left; each is followed by a separator all the same.
-        words, count = tf.size(starts, tf.int64), tf.size(symbols, tf.int64)
-        places = tf.range(count) + word
-        every = tf.fill([count + words], tf.constant(self._pairs.separator, tf.int64))
-        every = tf.tensor_scatter_nd_update(every, places[:, None], tf.cast(symbols, tf.int64))
-        merged = self._pairs.merge(every)
-        apart = merged == self._pairs.separator
-        word = tf.cumsum(tf.cast(apart, tf.int64), exclusive=True)
-        merged = tf.boolean_mask(merged, ~apart)
-        return tf.gather(self._ids, merged), tf.boolean_mask(word, ~apart)
+def _byte_pairs(model: Mapping[str, Any], *_: Any) -> BytePairs:
+    for name in ("dropout", "continuing_subword_prefix"):
+        if model.get(name):
+            raise NotExact(f"model.{name}={model[name]!r}")
+    vocab, suffix, unknown = model["vocab"], model.get("end_of_word_suffix"), model.get("unk_token")
+    if unknown is not None and unknown not in vocab:
+        raise NotExact(f"model whose unk_token {unknown!r} is no token")
+    tokens = _byte_tokens(model, vocab)
+    if tokens is not None and suffix:
+        raise NotExact("model.byte_fallback with an end_of_word_suffix")
+    return BytePairs(
+        vocab, merges_of(model), suffix or "", None if unknown is None else vocab[unknown],
+        bool(model.get("fuse_unk")), tokens, in_turn=True,
+    )  # fmt: skip
 
 
-def _byte_tokens(model: Mapping[str, Any], numbers: Mapping[str, int]) -> tf.Tensor | None:
-    """Return the numbers of the tokens for bytes, int32 `[256]`; None if they are not used."""
-    if not model.get("byte_fallback"):
-        return None
-    there = [token for token in _BYTES if token in numbers]
-    if not there:
-        return None
-    if len(there) < len(_BYTES):
-        raise NotExact(f"model.byte_fallback with {len(there)} of 256 tokens for bytes")
-    return tf.constant([numbers[token] for token in _BYTES], tf.int32)
+def merges_of(model: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the pairs of symbols to merge, in the order they were learnt; none if no pairs."""
+    return [tuple(m.split(" ") if isinstance(m, str) else m) for m in model.get("merges", ())]
 
 
-def _as_bytes(
-    ids: tf.Tensor, words: tf.Tensor, lost: tf.Tensor, chars: tf.Tensor, tokens: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return ids and words `[M]` with the tokens of its bytes for each lost character."""
-    value, of, _ = utf8(chars, lost)
-    gone = tf.gather(lost, of)
-    found = tf.where(gone, tf.gather(tokens, tf.where(gone, value, 0)), tf.gather(ids, of))
-    return found, tf.gather(words, of)
+def _byte_tokens(model: Mapping[str, Any], vocab: Collection[str]) -> list[str] | None:
+    """Return the tokens for the 256 bytes; None if they are not used."""
+    there = sum(token in vocab for token in _BYTES) if model.get("byte_fallback") else 0
+    if 0 < there < len(_BYTES):
+        raise NotExact(f"model.byte_fallback with {there} of 256 tokens for bytes")
+    return _BYTES if there else None
 
 
 _MAKERS = {
-    "BPE": _BytePairs,
+    "BPE": _byte_pairs,
     "Unigram": _Unigram,
     "WordLevel": _WordLevel,
     "WordPiece": _WordPiece,

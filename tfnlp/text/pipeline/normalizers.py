@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.byte_pairs import StaticTable
 from tfnlp.text.pipeline import library
 from tfnlp.text.pipeline.characters import (
     FIRST_TOKEN,
@@ -23,6 +22,7 @@ from tfnlp.text.pipeline.characters import (
     last_place,
 )
 from tfnlp.text.pipeline.patterns import NotExact, Pattern
+from tfnlp.text.pipeline.pieces import StaticTable
 from tfnlp.text.pipeline.precompiled import Precompiled
 
 Step = Mapping[str, Any]
@@ -143,10 +143,7 @@ class _Composed:
         self._characters = CharacterMap(decomposed)
         self._classes = Table(classes)
         keys = np.array([a * _PAIR + b for a, b in pairs], np.int64)
-        self._table = StaticTable(keys)
-        stored, results = np.full(self._table.size, -1), np.zeros(self._table.size, np.int32)
-        stored[self._table.slots], results[self._table.slots] = keys, list(pairs.values())
-        self._keys, self._results = tf.constant(stored), tf.constant(results)
+        self._compositions = StaticTable(keys, np.array(list(pairs.values()), np.int32))
 
     def __call__(self, text: Text) -> Text:
         def apply() -> Text:
@@ -182,9 +179,9 @@ class _Composed:
             blocked = tf.gather(last, active)
             first = tf.gather(chars, tf.maximum(to, 0))
             key = tf.cast(first, tf.int64) * _PAIR + tf.cast(char, tf.int64)
-            slot = self._table.find(key)
-            taken = (to >= 0) & (blocked < own) & (tf.gather(self._keys, slot) == key)
-            new = tf.boolean_mask(tf.gather(self._results, slot), taken)
+            composes, new = self._compositions.find(key)
+            taken = (to >= 0) & (blocked < own) & composes
+            new = tf.boolean_mask(new, taken)
             places = tf.boolean_mask(to, taken)[:, None]
             chars = tf.tensor_scatter_nd_update(chars, places, new)
             gone = tf.boolean_mask(place, taken)[:, None]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import tensorflow as tf
 
@@ -21,7 +20,6 @@ _CLASS = "|".join(
     )
 )
 _RUNS = re.compile(rf"({_CLASS})(\+|\{{(\d+),(\d*)\}})?")
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
 class Pattern:
@@ -100,8 +98,3 @@ class NotExact(ValueError):
 
     def __init__(self, part: str) -> None:
         super().__init__(shortened(part, 200))
-
-
-def is_gpt2(stated: Mapping[str, Any]) -> bool:
-    """Return whether a pattern is that of GPT-2."""
-    return stated.get("Regex") == GPT2

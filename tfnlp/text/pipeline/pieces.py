@@ -1,4 +1,4 @@
-"""Look-up of pieces of texts by number: a hash of their characters."""
+"""Look-up in tables of the graph: of numbers, and of pieces of texts by a hash of them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,14 +6,89 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.byte_pairs import StaticTable
-
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2 ** 64
 _INVERSE = pow(_BASE, -1, 1 << 64)
+_MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD)
 
 
 def _signed(number: int) -> int:
     return int(np.uint64(number).astype(np.int64))
+
+
+class StaticTable:
+    """Values of distinct int64 `keys` `[n]`, looked up in the graph by gathers alone.
+
+    Row displacement: each hash has a row and a column; every row is shifted by a distance of its
+    own so that no two hashes get the same slot: `slot = (shift[row] + column) mod slots`. A look-up
+    is four gathers, which use all cores, while TensorFlow's hash tables look up one key at a time.
+    The table is plain constants: nothing is initialised when a SavedModel is loaded.
+
+    Args:
+        keys: numpy int64 `[n]`.
+        values: numpy `[n]`.
+    """
+
+    def __init__(self, keys: np.ndarray, values: np.ndarray) -> None:
+        bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
+        self._size = 1 << bits  # at least twice as many slots as keys
+        for mixer in _MIXERS:
+            self._mixer = _signed(mixer)
+            self._row_shift, self._row_mask = 64 - bits, (1 << (bits - 1)) - 1
+            self._column_shift = 64 - 2 * bits
+            with np.errstate(over="ignore"):
+                mixed = keys * np.int64(self._mixer)
+            rows = (mixed >> self._row_shift) & self._row_mask
+            columns = (mixed >> self._column_shift) & (self._size - 1)
+            shifts = _displace(rows, columns, self._row_mask + 1, self._size)
+            if shifts is not None:
+                break
+        else:
+            raise ValueError(f"no table found for {len(keys)} keys; remove equal ones")
+        slots = (shifts[rows] + columns) & (self._size - 1)
+        stored, of_slots = np.full(self._size, -1), np.zeros(self._size, values.dtype)
+        stored[slots], of_slots[slots] = keys, values
+        self._shifts, self._keys = tf.constant(shifts), tf.constant(stored)
+        self._values = tf.constant(of_slots)
+
+    def find(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return whether int64 keys of any shape are known, and the values of those that are."""
+        mixed = keys * self._mixer
+        rows = tf.bitwise.right_shift(mixed, self._row_shift) & self._row_mask
+        columns = tf.bitwise.right_shift(mixed, self._column_shift)
+        slots = (tf.gather(self._shifts, rows) + columns) & (self._size - 1)
+        return tf.gather(self._keys, slots) == keys, tf.gather(self._values, slots)
+
+
+def _displace(
+    rows: np.ndarray, columns: np.ndarray, num_rows: int, num_slots: int
+) -> np.ndarray | None:
+    """Return a shift for each row, int64 `[num_rows]`, or None if there are none that fit."""
+    if len(np.unique(rows * num_slots + columns)) < len(rows):
+        return None
+    shifts = np.zeros(num_rows, np.int64)
+    used = np.zeros(num_slots, bool)
+    order = np.argsort(rows, kind="stable")
+    counts = np.bincount(rows, minlength=num_rows)
+    begins = np.cumsum(counts) - counts
+    tries = np.arange(num_slots)
+    for row in np.argsort(-counts, kind="stable"):
+        count = counts[row]
+        if count < 2:
+            break
+        own = columns[order[begins[row] : begins[row] + count]]
+        for first in range(0, num_slots, 64):
+            places = (tries[first : first + 64, None] + own) & (num_slots - 1)
+            fits = np.flatnonzero(~used[places].any(1))
+            if len(fits):
+                shifts[row] = first + fits[0]
+                used[places[fits[0]]] = True
+                break
+        else:
+            return None
+    single = np.flatnonzero(counts == 1)
+    free = np.flatnonzero(~used)[: len(single)]
+    shifts[single] = (free - columns[order[begins[single]]]) & (num_slots - 1)
+    return shifts
 
 
 class Hashes(NamedTuple):
@@ -70,17 +145,9 @@ class Pieces:
                 chars = np.frombuffer(text, "<u4").reshape(len(own), length).astype(np.uint64) + 1
                 powers = np.array([pow(_BASE, j, 1 << 64) for j in range(length)], np.uint64)
                 keys[[i for i, _ in own]] = (chars * powers).sum(1, dtype=np.uint64)
-        signed = keys.astype(np.int64)
-        self._table = StaticTable(signed)
-        stored, values = np.full(self._table.size, -1), np.zeros(self._table.size, np.int32)
-        stored[self._table.slots] = signed
-        values[self._table.slots] = list(numbers.values())
-        self._keys, self._values = tf.constant(stored), tf.constant(values)
-
-    def find(self, hashes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return whether int64 hashes of any shape are known, and the numbers of those that are."""
-        slots = self._table.find(hashes)
-        return tf.gather(self._keys, slots) == hashes, tf.gather(self._values, slots)
+        values = np.array(list(numbers.values()), np.int32)
+        self._table = StaticTable(keys.astype(np.int64), values)
+        self.find = self._table.find
 
     def all_from(
         self, hashes: Hashes, places: tf.Tensor, ends: tf.Tensor

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.gpt2_tokenizer import byte_characters
 from tfnlp.text.pipeline import library
 from tfnlp.text.pipeline.characters import (
     FIRST_TOKEN,
@@ -18,8 +17,14 @@ from tfnlp.text.pipeline.characters import (
     keep,
     utf8,
 )
+from tfnlp.text.pipeline.gpt2_words import (
+    PATTERN,
+    Gpt2Words,
+    byte_characters,
+    kinds_of_library,
+)
 from tfnlp.text.pipeline.normalizers import steps_of
-from tfnlp.text.pipeline.patterns import GPT2, NotExact, Pattern, is_gpt2
+from tfnlp.text.pipeline.patterns import NotExact, Pattern
 
 
 class Words(NamedTuple):
@@ -135,14 +140,14 @@ def _whitespace(step: Step) -> Splitter:
 
 def _split(step: Step) -> Splitter:
     behavior, invert = step["behavior"], step["invert"]
-    if is_gpt2(step["pattern"]):
+    if step["pattern"].get("Regex") == PATTERN:
         if behavior == "Removed" and not invert:
-            raise NotExact(f"pre_tokenizer Split that removes all of {GPT2!r}")
-        cut = _Gpt2()
+            raise NotExact(f"pre_tokenizer Split that removes all of {PATTERN!r}")
+        cut = Gpt2Words(kinds_of_library())
         matched = not invert
 
         def split_words(words: Words) -> Words:
-            starts = cut.begins(words)
+            starts = cut.begins(words.chars, words.begins)
             matches = tf.fill(tf.shape(words.chars), matched)
             return _cut(words, matches, starts, behavior)
 
@@ -197,66 +202,15 @@ def _prefixed(words: Words, at: tf.Tensor, char: int) -> Words:
     return tf.cond(tf.reduce_any(at), put, lambda: words)
 
 
-class _Gpt2:
-    """The words of GPT-2's regular expression (see `tfnlp.text.gpt2_words`), of characters."""
-
-    _KINDS = 5  # a word's end or beginning, letter, digit, other, white space; and the space
-
-    def __init__(self) -> None:
-        kinds = np.full(FIRST_TOKEN, 3, np.int32)
-        kinds[library.regex_class(r"\p{L}")] = 1
-        kinds[library.regex_class(r"\p{N}")] = 2
-        kinds[library.regex_class(r"\s")] = 4
-        kinds[0x20] = 5
-        self._kinds = Table(kinds)
-
-    def begins(self, words: Words) -> tf.Tensor:
-        """Return whether a word begins at each character, bool `[N]`."""
-        chars, begins = words.chars, words.begins
-        kinds = self._kinds.of(chars)
-        left = tf.where(begins, 0, tf.concat([[0], kinds[:-1]], 0)[: tf.size(kinds)])
-        ends = tf.concat([begins[1:], [True]], 0)[: tf.size(kinds)]
-        right = tf.where(ends, 0, tf.concat([kinds[1:], [0]], 0)[: tf.size(kinds)])
-        white, white_left, white_right = kinds >= 4, left >= 4, right >= 4
-        begin = tf.where(white, ~white_left | ~(white_right | ends), (left != kinds) & (left != 5))
-        return self._contractions(begin | begins, left, chars, ends)
-
-    def _contractions(
-        self, begin: tf.Tensor, left: tf.Tensor, chars: tf.Tensor, ends: tf.Tensor
-    ) -> tf.Tensor:
-        """Return `begin` with 's, 't, 're, 've, 'm, 'll and 'd as words."""
-
-        def cut() -> tf.Tensor:
-            # An apostrophe that begins a word and follows no space.
-            places = tf.where((chars == 0x27) & (left != 5) & (left != 3) & ~ends)[:, 0]
-            size = tf.size(chars, tf.int64)
-            padded = tf.pad(chars, [[0, 2]])
-            one, two = tf.gather(padded, places + 1), tf.gather(padded, places + 2)
-            whole = ~tf.gather(tf.pad(ends, [[0, 2]], constant_values=True), places + 1)
-            short, long = tf.zeros_like(whole), tf.zeros_like(whole)
-            for letter in "stmd":
-                short |= one == ord(letter)
-            for first, second in ("re", "ve", "ll"):
-                long |= (one == ord(first)) & (two == ord(second)) & whole
-            short, long = tf.boolean_mask(places, short), tf.boolean_mask(places, long)
-            off = tf.concat([short, long], 0) + 1
-            on = tf.concat([short + 2, long + 3], 0)
-            on = tf.boolean_mask(on, on < size)
-            updates = tf.concat([tf.zeros_like(off, tf.bool), tf.ones_like(on, tf.bool)], 0)
-            return tf.tensor_scatter_nd_update(begin, tf.concat([off, on], 0)[:, None], updates)
-
-        return tf.cond(tf.reduce_any(chars == 0x27), cut, lambda: begin)
-
-
 def _byte_level(step: Step) -> Splitter:
-    cut = _Gpt2() if step.get("use_regex", True) else None
+    cut = Gpt2Words(kinds_of_library()) if step.get("use_regex", True) else None
     alphabet = tf.constant([ord(char) for char in byte_characters()])
 
     def split(words: Words) -> Words:
         if step["add_prefix_space"]:
             words = _prefixed(words, words.begins & (words.chars != 0x20), 0x20)
         if cut is not None:
-            words = words._replace(begins=cut.begins(words))
+            words = words._replace(begins=cut.begins(words.chars, words.begins))
         return _bytes(words, alphabet)
 
     return split

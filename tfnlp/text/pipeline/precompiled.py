@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.byte_pairs import StaticTable
 from tfnlp.text.pipeline import library
 from tfnlp.text.pipeline.characters import (
     FIRST_TOKEN,
@@ -23,6 +22,7 @@ from tfnlp.text.pipeline.characters import (
     keep,
 )
 from tfnlp.text.pipeline.patterns import NotExact
+from tfnlp.text.pipeline.pieces import StaticTable
 
 _MARKS = 0x20000  # no mark stands behind
 _PAIR = 1 << 21  # more than there are code points
@@ -64,10 +64,7 @@ class Precompiled:
         }
         self._longer = Several([[ord(char) for char in value] for value in longer.values()])
         numbers = np.array([_key(*map(ord, key)) for key in longer], np.int64)
-        self._table = StaticTable(numbers)
-        stored, which = np.full(self._table.size, -1), np.zeros(self._table.size, np.int32)
-        stored[self._table.slots], which[self._table.slots] = numbers, np.arange(len(numbers))
-        self._stored, self._which = tf.constant(stored), tf.constant(which)
+        self._places = StaticTable(numbers, np.arange(len(numbers), dtype=np.int32))
 
     def __call__(self, text: Text) -> Text:
         kinds, begins = self._kinds.of(text.chars), begins_of(text)
@@ -94,8 +91,8 @@ class Precompiled:
         padded = tf.pad(chars, [[0, 2]])
         own = [tf.cast(tf.gather(padded, begin + i), tf.int64) for i in range(3)]
         two, three = _key(*own[:2]), _key(*own)
-        found_two, number_two = self._find(two)
-        found_three, number_three = self._find(three)
+        found_two, number_two = self._places.find(two)
+        found_three, number_three = self._places.find(three)
         found_three &= count > 2
         single = tf.gather(known, begin)
         several = ~single & (found_two | found_three)
@@ -113,10 +110,6 @@ class Precompiled:
         chars, splits = keep(chars, kept, text.splits)
         text = text._replace(chars=chars, splits=splits)
         return self._longer.apply(text, chars) if self._longer.count else text
-
-    def _find(self, keys: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        slots = self._table.find(keys)
-        return tf.gather(self._stored, slots) == keys, tf.gather(self._which, slots)
 
 
 def _key(first: Any, second: Any, third: Any = 0) -> Any:

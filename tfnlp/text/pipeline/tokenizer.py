@@ -12,9 +12,10 @@ from tokenizers import Tokenizer
 from tfnlp.files import write_text
 from tfnlp.text.assets import make_assets
 from tfnlp.text.base_tokenizers import END_OF_TEXT, PieceTokenizer
-from tfnlp.text.gpt2_tokenizer import byte_characters
 from tfnlp.text.packing import packing_ids
 from tfnlp.text.pipeline import library
+from tfnlp.text.pipeline.gpt2_words import token_bytes
+from tfnlp.text.pipeline.models import merges_of
 from tfnlp.text.pipeline.normalizers import steps_of
 from tfnlp.text.pipeline.patterns import NotExact
 from tfnlp.text.pipeline.pipeline import Pipeline
@@ -29,7 +30,6 @@ _NAMES = {  # of special tokens, where no other file names them
 }
 _AS_TEXT = "split_special_tokens"
 _SETTINGS = (*(f"{name}_token" for name in _NAMES), _AS_TEXT)
-_BYTE_OF = {char: i for i, char in enumerate(byte_characters())}
 
 
 class PipelineTokenizer(PieceTokenizer):
@@ -125,8 +125,7 @@ class PipelineTokenizer(PieceTokenizer):
     @property
     def merges(self) -> list[tuple[str, str]]:
         """The pairs of symbols to merge, in the order they were learnt."""
-        merges = json.loads(self.contents)["model"].get("merges", ())
-        return [tuple(m.split(" ") if isinstance(m, str) else m) for m in merges]
+        return merges_of(json.loads(self.contents)["model"])
 
     def _read(self, strings: tf.Tensor, encode: Any) -> tf.RaggedTensor:
         return encode(strings)  # marks are found by the pipeline itself
@@ -180,7 +179,7 @@ class PipelineTokenizer(PieceTokenizer):
             mark = "\u2581"
         if "ByteLevel" in kinds:
             self.keeps_spaces, self.word_style = True, "gpt"
-            texts = [_token_bytes(token) for token in tokens]
+            texts = [token_bytes(token) for token in tokens]
             continues = [not text[:1].isspace() for text in texts]
         elif mark is not None:
             texts = [_byte_text(token.replace(mark, " ")) for token in tokens]
@@ -251,13 +250,6 @@ def around_texts(part: Any) -> tuple[str | None, str | None, int]:
 def _template(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for part in parts:
         yield part["Sequence"]["id"] if "Sequence" in part else part["SpecialToken"]["id"]
-
-
-def _token_bytes(token: str) -> bytes:
-    try:
-        return bytes(_BYTE_OF[char] for char in token)
-    except KeyError:
-        return token.encode()
 
 
 def _byte_text(token: str) -> bytes:
