@@ -38,7 +38,7 @@ class Text(NamedTuple):
 def read_text(strings: tf.Tensor) -> tuple[Text, tf.Tensor]:
     """Return the texts of strings `[B]`, each a section; a byte that is not UTF-8 is U+FFFD.
 
-    Also int64 `[N]`, where the characters begin among the bytes of all strings.
+    Also int64 `[N]`, where the characters begin among the bytes of all strings and one after each.
     """
     # With a byte between the strings, so that those of two form no character.
     joined = tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")]))
@@ -47,13 +47,12 @@ def read_text(strings: tf.Tensor) -> tuple[Text, tf.Tensor]:
     places, points, widths = _outside_ascii(data)
     points = tf.tensor_scatter_nd_update(tf.cast(data, tf.int32), places[:, None], points)
     inside = tf.concat([tf.boolean_mask(places, widths > i) + i for i in (1, 2, 3)], 0)
-    offsets = tf.where(~scattered(tf.size(data), inside))[:, 0]
-    apart = tf.gather(scattered(tf.size(data), ends), offsets)
-    kept = tf.where(~apart)[:, 0]  # [N]
-    offsets, count = tf.gather(offsets, kept), tf.size(strings, tf.int64)
-    splits = tf.concat([[0], tf.where(apart)[:, 0] - tf.range(count)], 0)
+    other = scattered(tf.size(data), inside) | scattered(tf.size(data), ends)
+    offsets, count = tf.where(~other)[:, 0], tf.size(strings, tf.int64)
+    splits = tf.searchsorted(offsets, tf.cast(ends, tf.int64), out_type=tf.int64)
+    splits = tf.concat([[0], splits], 0)
     text = Text(tf.gather(points, offsets), splits, tf.fill([count], True), tf.range(count + 1))
-    return text, offsets - kept + tf.range(tf.size(kept, tf.int64))
+    return text, offsets
 
 
 def _outside_ascii(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -127,7 +127,9 @@ class ByteWords:
         lengths = tf.cast(tf.strings.length(strings), tf.int64)
         splits = tf.concat([[0], tf.cumsum(lengths)], 0)
         chars = tf.gather(self._alphabet, tf.cast(data, tf.int32))
-        return chars, tf.gather(places, tf.where(begins)[:, 0]), splits
+        starts = tf.gather(places, tf.where(begins)[:, 0])
+        ends = splits[1:] + tf.range(tf.size(strings, tf.int64))
+        return chars, starts - tf.searchsorted(ends, starts, out_type=tf.int64), splits
 
 
 def byte_characters() -> list[str]:

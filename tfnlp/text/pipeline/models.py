@@ -44,7 +44,7 @@ class Model:
         count = tf.size(starts, tf.int64)
         stops = tf.concat([starts[1:], [tf.size(chars, tf.int64)]], 0)[:count]
         hashes = prefix_hashes(chars).of(starts, stops)
-        hashes = tf.where(stops - starts > _LONGEST, -1 - starts, hashes)
+        hashes = tf.where(stops - starts > _LONGEST, -2 - starts, hashes)
         known, ids = self._words.find(hashes)
         first = tf.gather(chars, starts)
         token = first >= FIRST_TOKEN

@@ -115,12 +115,16 @@ class Hashes(NamedTuple):
 def prefix_hashes(chars: tf.Tensor) -> Hashes:
     """Return the hashes of int32 `[N]`."""
     size = tf.size(chars)
-    powers = tf.math.cumprod(tf.fill([size], tf.constant(_signed(_BASE), tf.int64)), exclusive=True)
-    inverses = tf.math.cumprod(
-        tf.fill([size + 1], tf.constant(_signed(_INVERSE), tf.int64)), exclusive=True
-    )
-    sums = tf.cumsum((tf.cast(chars, tf.int64) + 1) * powers)
-    return Hashes(tf.concat([[0], sums], 0), inverses)
+    sums = tf.cumsum((tf.cast(chars, tf.int64) + 1) * _powers(_BASE, size))
+    return Hashes(tf.concat([[0], sums], 0), _powers(_INVERSE, size + 1))
+
+
+def _powers(base: int, size: tf.Tensor) -> tf.Tensor:
+    """Return the first powers of a number modulo 2 ** 64, int64 `[size]`, in rows of 256."""
+    row = tf.constant([_signed(pow(base, i, 1 << 64)) for i in range(256)], tf.int64)
+    step = tf.constant(_signed(pow(base, 256, 1 << 64)), tf.int64)
+    rows = tf.math.cumprod(tf.fill([size // 256 + 1], step), exclusive=True)
+    return tf.reshape(rows[:, None] * row, [-1])[:size]
 
 
 class Pieces:
