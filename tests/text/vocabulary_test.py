@@ -10,7 +10,7 @@ from tfnlp.text import (
     train_wordpiece,
     write_vocabulary,
 )
-from tfnlp.text.counted_words import repeat_words
+from tfnlp.text.vocabulary_training import repeat_words
 
 SENTENCES = ["The lower, the better: lower prices!", "A lowly newt lowers the newer price."] * 3
 

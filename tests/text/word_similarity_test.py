@@ -70,7 +70,7 @@ def files(tmp_path):
 )
 @pytest.mark.parametrize("block", [1 << 24, 100])
 def test_analogies_equal_gensims(most_frequent, expected, block, files, monkeypatch):
-    monkeypatch.setattr("tfnlp.text.word_similarity._SCORES", block)
+    monkeypatch.setattr("tfnlp.text.word_vectors._SCORES", block)
     got = answer_analogies(make_vectors(), files[0], most_frequent)
     assert list(got) == ["capitals", "unseen", "gram1-adverbs", "semantic", "syntactic", "total"]
     seen = [(a.correct, a.seen) for a in got.values()]

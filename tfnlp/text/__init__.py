@@ -1,7 +1,6 @@
 """Strings to ids inside the TensorFlow graph; packing, masking and training of vocabularies."""
 
 from tfnlp.text.byte_pair_files import read_bpe, write_bpe
-from tfnlp.text.byte_pair_training import train_bpe, train_roberta_bpe
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
     END_OF_SENTENCE,
@@ -29,13 +28,12 @@ from tfnlp.text.sentencepiece import (
 from tfnlp.text.subwords import Subwords, subword_rows, subword_rows_in_graph
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 from tfnlp.text.tokenizer_files import tokenizer_candidates
-from tfnlp.text.word_similarity import answer_analogies, rate_pairs
-from tfnlp.text.word_vectors import WordVectors
+from tfnlp.text.vocabulary_training import train_bpe, train_roberta_bpe, train_wordpiece
+from tfnlp.text.word_vectors import WordVectors, answer_analogies, rate_pairs
 from tfnlp.text.wordpiece import (
     SPECIAL_TOKENS,
     WordPieceTokenizer,
     read_vocabulary,
-    train_wordpiece,
     write_vocabulary,
 )
 from tfnlp.text.words import (

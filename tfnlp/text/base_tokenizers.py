@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.byte_pair_files import FILE_NAMES, Merges, Tokens, check_bpe, read_bpe, write_bpe
-from tfnlp.text.packing import merge_words, packing_ids
+from tfnlp.text.packing import merge_words
 from tfnlp.text.strings import join_rows
 
 STRINGS = tf.TensorSpec([None], tf.string)
@@ -51,14 +51,13 @@ class TracedMethod:
 class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
     """Base of the tokenizers.
 
-    A subclass defines `_encode` and `detokenize`, sets `_token_table`, strings `[V]`, and calls
-    `_set_marks` and `_trace`.
+    A subclass defines `_encode` and calls `_set_marks`, `_set_tables` and `_trace`.
 
     Attributes:
         marks: tokens that are read as such where a text has them written; all others are text.
     """
 
-    mask_token = None
+    mask_token, _strips = None, True
 
     def _set_marks(self, marks: Sequence[str], tokens: Sequence[str | None]) -> None:
         """Set `marks`, which are some of the tokens."""
@@ -127,6 +126,40 @@ class GraphTokenizer(tf.__internal__.tracking.AutoTrackable):
         """Return the tokens of ids int32 of any shape, strings of the same shape."""
         return tf.ragged.map_flat_values(tf.gather, self._token_table, ids)
 
+    @tf.function(autograph=False)
+    def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Return strings `[B]` of ids `[B, (tokens)]`, `[B, (words), (tokens)]` or `[B, T]`, int32.
+
+        Padding and the tokens around texts are left out. What cleaning changed is not restored.
+        """
+        pieces = tf.ragged.map_flat_values(tf.gather, self._text_table, ids)
+        if pieces.shape.rank == 3:
+            pieces = merge_words(pieces)
+        texts = join_rows(pieces)
+        return tf.strings.strip(texts) if self._strips else texts
+
+    @tf.function(input_signature=[], autograph=False)
+    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
+        """Return size and special ids, int32 scalars, named as in the published preprocessors.
+
+        Of GPTs size and the end of texts, -1 where the vocabulary has none.
+        """
+        if getattr(self, "cls_id", -1) < 0:
+            ids = {"end_of_text_id": -1 if self.end_id is None else self.end_id}
+        else:
+            ids = {
+                "padding_id": self.pad_id,
+                "start_of_sequence_id": self.cls_id,
+                "end_of_segment_id": self.sep_id,
+                "mask_id": self.mask_id,
+            }
+        return {n: tf.constant(i) for n, i in {"vocab_size": self.vocab_size, **ids}.items()}
+
+    def _set_tables(self, tokens: Sequence[Any], texts: Sequence[Any]) -> None:
+        # On the host, where strings are and where tf.data runs.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._token_table, self._text_table = tf.constant(tokens), tf.constant(texts)  # [V]
+
 
 class PieceTokenizer(GraphTokenizer):
     """Base of `WordPieceTokenizer` and `SentencePieceTokenizer`.
@@ -146,10 +179,8 @@ class PieceTokenizer(GraphTokenizer):
         self.vocab_size = len(pieces)
         # A list would be tracked, and wrapped, element by element; an array is left alone.
         self._pieces = np.array([piece.encode() for piece in pieces], dtype=object)
-        # On the host, where strings are and where tf.data runs.
+        self._set_tables(self._pieces, texts)
         with tf.init_scope(), tf.device("CPU:0"):
-            self._token_table = tf.constant(self._pieces)  # [V]
-            self._text_table = tf.constant(texts)  # [V]
             self.is_continuation = tf.constant(continues)  # [V]
         self._trace(PIECES, _WORDS, DENSE)
 
@@ -172,22 +203,6 @@ class PieceTokenizer(GraphTokenizer):
         return tf.RaggedTensor.from_nested_row_splits(
             ids, [word_splits, piece_splits], validate=False
         )
-
-    @tf.function(autograph=False)
-    def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        """Return strings `[B]` of ids `[B, (pieces)]`, `[B, (words), (pieces)]` or `[B, T]`, int32.
-
-        Padding and the tokens around texts are left out. What cleaning changed is not restored.
-        """
-        pieces = tf.ragged.map_flat_values(tf.gather, self._text_table, ids)
-        if pieces.shape.rank == 3:
-            pieces = merge_words(pieces)
-        return tf.strings.strip(join_rows(pieces))
-
-    @tf.function(input_signature=[], autograph=False)
-    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
-        """Return size and special ids, int32 scalars, named as in the published preprocessors."""
-        return packing_ids(self)
 
 
 class BytePairTokenizer(GraphTokenizer):
@@ -219,15 +234,12 @@ class BytePairTokenizer(GraphTokenizer):
         self.end_id = next(ends, None)
         ends = self._special_ids(tokens)
         self._set_marks(marks, tokens)
-        # On the host, where strings are and where tf.data runs.
+        texts = [
+            b"" if i in ends else _ABSENT.encode() if t is None else self._as_text(t)
+            for i, t in enumerate(tokens)
+        ]
+        self._set_tables([_ABSENT if t is None else t for t in tokens], texts)
         with tf.init_scope(), tf.device("CPU:0"):
-            self._token_table = tf.constant([_ABSENT if t is None else t for t in tokens])  # [V]
-            self._text_table = tf.constant(
-                [
-                    b"" if i in ends else _ABSENT.encode() if t is None else self._as_text(t)
-                    for i, t in enumerate(tokens)
-                ]
-            )  # [V]
             self._make(tokens, merges)
         self.vocabulary_assets = make_assets(
             FILE_NAMES[0], lambda folder: write_bpe(folder, tokens, merges)
@@ -248,20 +260,6 @@ class BytePairTokenizer(GraphTokenizer):
         """The pairs of symbols to merge, in the order they were learnt."""
         return list(self._lists()[1])
 
-    @tf.function(autograph=False)
-    def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        """Return strings `[B]` of ids int32, ragged `[B, (tokens)]` or `[B, T]`.
-
-        Special tokens, such as the one that ends texts, are left out.
-        """
-        return self._join(tf.ragged.map_flat_values(tf.gather, self._text_table, ids))
-
-    @tf.function(input_signature=[], autograph=False)
-    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
-        """Return size and special ids, int32 scalars; -1 for an end that the vocabulary lacks."""
-        end = -1 if self.end_id is None else self.end_id
-        return dict(vocab_size=tf.constant(self.vocab_size), end_of_text_id=tf.constant(end))
-
     def _special_ids(self, tokens: Tokens) -> list[int]:
         """Return the ids that stand for no text."""
         return [] if self.end_id is None else [self.end_id]
@@ -273,7 +271,3 @@ class BytePairTokenizer(GraphTokenizer):
     def _as_text(self, token: str) -> bytes:
         """Return the text that a token stands for."""
         raise NotImplementedError
-
-    def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        """Return strings `[B]` of the texts of tokens, `[B, (tokens)]`."""
-        return join_rows(texts)

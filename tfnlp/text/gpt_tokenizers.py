@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfnlp.text.base_tokenizers import END_OF_TEXT, BytePairTokenizer, TracedMethod, Vocabulary
 from tfnlp.text.byte_pair_files import Merges, Tokens, check_bpe, read_bpe
 from tfnlp.text.gpt_words import gpt_words
-from tfnlp.text.packing import merge_words, packing_ids
+from tfnlp.text.packing import merge_words
 from tfnlp.text.pipeline.byte_pairs import BytePairs, without_missing_tokens
 from tfnlp.text.pipeline.characters import read_text
 from tfnlp.text.pipeline.gpt2_words import ByteWords, byte_characters, token_bytes
@@ -53,7 +53,7 @@ class GPT2Tokenizer(BytePairTokenizer):
         ValueError, FileNotFoundError: as `read_bpe`.
     """
 
-    kind, word_style, keeps_spaces = "gpt2", "gpt", True
+    kind, word_style, keeps_spaces, _strips = "gpt2", "gpt", True, False
 
     def _make(self, tokens: Tokens, merges: Merges) -> None:
         ids = _ids(tokens)
@@ -138,11 +138,6 @@ class RobertaTokenizer(GPT2Tokenizer):
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (tokens)]`."""
         return self._read(strings, self._encode_words)
-
-    @tf.function(input_signature=[], autograph=False)
-    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
-        """Return size and special ids, int32 scalars, named as in the published preprocessors."""
-        return packing_ids(self)
 
 
 def gpt_tokenizer(vocabulary: Vocabulary, marks: Sequence[str] = ()) -> BytePairTokenizer:
@@ -230,6 +225,3 @@ class GPTTokenizer(BytePairTokenizer):
         if token.endswith(END_OF_WORD):
             token = token.removesuffix(END_OF_WORD) + " "
         return token.encode()
-
-    def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        return tf.strings.strip(super()._join(texts))

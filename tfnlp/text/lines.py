@@ -1,8 +1,8 @@
-"""Text files with one entry per line: reading, writing, entries in error messages."""
+"""Texts, and text files with one entry per line: reading, checks, entries in error messages."""
 
 import os
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def read_lines(path: str | os.PathLike, what: str) -> list[str]:
@@ -57,6 +57,16 @@ def checked_entries(
     if missing:
         raise ValueError(f"{source} lacks {', '.join(missing)}; it needs {', '.join(needed)}")
     return list(entries)
+
+
+def checked_texts(texts: Iterable[str], name: str = "texts") -> Iterator[str]:
+    """Yield texts, each of which must be a string."""
+    if isinstance(texts, str | bytes):
+        raise ValueError(f"{name} is a single string; pass a list of strings")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"{name}[{number}] must be a string; got {text!r:.60}")
+        yield text
 
 
 def shown(entry: object) -> str:

@@ -6,7 +6,6 @@ tagging reads windows without another segment.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -99,17 +98,6 @@ def pack_segments(
 def special_tokens(segments: int, separators: int = 1) -> int:
     """Return how many special tokens `pack_segments` adds to so many segments."""
     return 2 + separators * (segments - 1)
-
-
-def packing_ids(tokenizer: Any) -> dict[str, tf.Tensor]:
-    """Return a tokenizer's size and special ids, named as in the published preprocessors."""
-    return dict(
-        vocab_size=tf.constant(tokenizer.vocab_size),
-        padding_id=tf.constant(tokenizer.pad_id),
-        start_of_sequence_id=tf.constant(tokenizer.cls_id),
-        end_of_segment_id=tf.constant(tokenizer.sep_id),
-        mask_id=tf.constant(tokenizer.mask_id),
-    )
 
 
 def merge_words(ids: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -18,8 +18,7 @@ import tensorflow as tf
 from tfnlp.files import write_text
 from tfnlp.text.assets import line_number_table, lines_asset
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
-from tfnlp.text.counted_words import checked_texts
-from tfnlp.text.lines import checked_entries, read_lines
+from tfnlp.text.lines import checked_entries, checked_texts, read_lines
 from tfnlp.text.strings import tf_text
 from tfnlp.text.wordpiece import DROPPED, IDEOGRAPHS
 

@@ -33,7 +33,7 @@ from tfnlp.text.characters import (
     UNKNOWN,
     character_ids,
 )
-from tfnlp.text.counted_words import checked_texts
+from tfnlp.text.lines import checked_texts
 from tfnlp.text.words import by_frequency, check_words
 
 _BATCH = 2000  # sentences per call of the tokenizer

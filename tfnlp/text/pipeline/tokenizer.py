@@ -12,7 +12,6 @@ from tokenizers import Tokenizer
 from tfnlp.files import write_text
 from tfnlp.text.assets import make_assets
 from tfnlp.text.base_tokenizers import END_OF_TEXT, PieceTokenizer
-from tfnlp.text.packing import packing_ids
 from tfnlp.text.pipeline import library
 from tfnlp.text.pipeline.gpt2_words import token_bytes
 from tfnlp.text.pipeline.models import merges_of
@@ -132,14 +131,6 @@ class PipelineTokenizer(PieceTokenizer):
 
     def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         return self._pipeline().encode(strings)
-
-    @tf.function(input_signature=[], autograph=False)
-    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
-        """Return size and special ids, int32 scalars, named as in the published preprocessors."""
-        if self.cls_id >= 0:
-            return packing_ids(self)
-        end = -1 if self.end_id is None else self.end_id
-        return dict(vocab_size=tf.constant(self.vocab_size), end_of_text_id=tf.constant(end))
 
     def _set_special(
         self, parts: Mapping[str, Any], tokens: Sequence[str], names: Mapping[str, str]
