@@ -133,12 +133,3 @@ def test_parts_of_a_vocabulary():
     assert whole.tokenize(["abba"]).to_list() == [[2, 1, 0]]
     with pytest.raises(tf.errors.InvalidArgumentError, match="tokens that the vocabulary lacks"):
         whole.tokenize(["abc"])
-
-
-def test_faulty_vocabularies(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
-        GPT2Tokenizer(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="^tokens has the token 'aa' twice, as 256 and 264"):
-        GPT2Tokenizer(([*SMALL, "aa"], MERGES))
-    with pytest.raises(ValueError, match="^merges has 'a c' as merge 7, but tokens lacks its"):
-        GPT2Tokenizer((SMALL, [*MERGES, ("a", "c")]))

@@ -9,6 +9,7 @@ import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 from tests.support import golden
+from tfnlp.text.pipeline.gpt2_words import PATTERN
 from tfnlp.text.sentencepiece import stored_normalization
 
 N, P = normalizers, pre_tokenizers
@@ -17,7 +18,6 @@ ROBERTA = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 ALBERT = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
 LLAMA = ["<unk>", "<s>", "</s>"]
 HEXES = [f"<0x{i:02X}>" for i in range(256)]
-GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 PLAIN = [
     AddedToken("the", single_word=True),
     AddedToken("New York", lstrip=True, rstrip=True),
@@ -169,7 +169,7 @@ FILES = {
         N.NFC(),
     ),
     "bytes, split": lambda: in_bytes(
-        P.Sequence([P.Split(Regex(GPT2), "isolated"), P.ByteLevel(False, use_regex=False)])
+        P.Sequence([P.Split(Regex(PATTERN), "isolated"), P.ByteLevel(False, use_regex=False)])
     ),
     "bytes, runs": lambda: in_bytes(
         P.Sequence(

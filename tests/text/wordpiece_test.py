@@ -151,9 +151,5 @@ def test_vocabulary_from_file_keeps_its_own_copy(tmp_path):
 def test_faulty_vocabularies(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere.txt"):
         WordPieceTokenizer(tmp_path / "nowhere.txt")
-    with pytest.raises(ValueError, match=r"^vocabulary lacks \[MASK\]"):
-        WordPieceTokenizer(SMALL[:4])
-    with pytest.raises(ValueError, match="^vocabulary has the token 'run' twice, as 9 and 14"):
-        WordPieceTokenizer([*SMALL, "run"])
     with pytest.raises(ValueError, match="^vocabulary has 7 as token 14"):
         WordPieceTokenizer([*SMALL, 7])

@@ -265,7 +265,7 @@ def _signature(module: Any, name: str) -> Callable[..., dict[str, Any]]:
 
     def call(**inputs: Any) -> dict[str, Any]:
         tensors = {key: tf.convert_to_tensor(x) for key, x in inputs.items()}
-        return {key: array_of(x) for key, x in module.signatures[name](**tensors).items()}
+        return _arrays(module.signatures[name](**tensors))
 
     return call
 
@@ -275,10 +275,13 @@ def _named(module: Any, name: str) -> Callable[..., dict[str, Any]]:
 
     def call(**inputs: Any) -> dict[str, Any]:
         found = module(tf.constant(inputs[name], "string"))
-        found = found if isinstance(found, dict) else {"": found}
-        return {key: tf.nest.map_structure(array_of, value) for key, value in found.items()}
+        return _arrays(found if isinstance(found, dict) else {"": found})
 
     return call
+
+
+def _arrays(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: tf.nest.map_structure(array_of, value) for key, value in found.items()}
 
 
 def _labels(module: Any) -> list[str] | None:
@@ -334,7 +337,7 @@ def _fill(mlm: Callable, folder: str) -> Action:
         return fill_masks(text, tokenizer, logits, positions, min(_TOP, tokenizer.vocab_size))
 
     def call(text: list[str]) -> dict[str, Any]:
-        return {name: array_of(x) for name, x in filled(tf.constant(text)).items()}
+        return _arrays(filled(tf.constant(text)))
 
     return texts.fill(call)
 

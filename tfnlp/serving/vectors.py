@@ -34,12 +34,7 @@ def neighbours(embed: Embed, what: str) -> Action:
             others = np.stack([vectors[text] for text in row["texts"]])
             scores = others @ vectors[row["query"]]
             order = np.argsort(-scores, kind="stable")[: row["top"]]
-            found.append({
-                "neighbours": [
-                    {"text": row["texts"][i], "score": plain(scores[i]), "row": int(i)}
-                    for i in order
-                ]
-            })  # fmt: skip
+            found.append(_nearest(row["texts"], scores, order))
         return found
 
     fields = (
@@ -71,18 +66,17 @@ def nearest_words(embed: Embed, words: Sequence[str], open_vocabulary: bool) -> 
         for row, scores in zip(rows, vectors @ table().T, strict=True):
             order = np.argsort(-scores, kind="stable")[: row["top"] + 1]
             order = [i for i in order if words[i] != row["word"]][: row["top"]]
-            found.append({
-                "neighbours": [
-                    {"text": words[i], "score": plain(scores[i]), "row": int(i)} for i in order
-                ]
-            })  # fmt: skip
+            found.append(_nearest(words, scores, order))
         return found
 
     fields = (Field("word", "Word", "line", words[min(len(words) - 1, 50)] if words else ""),)
     text = f"The nearest of the {len(words):,} words, by the cosine of their vectors."
-    return Action(
-        "words", "Words", "Find words", text, fields, run, (_TOP,), check
-    )  # fmt: skip
+    return Action("words", "Words", "Find words", text, fields, run, (_TOP,), check)
+
+
+def _nearest(texts: Sequence[str], scores: np.ndarray, order: Sequence[int]) -> Row:
+    rows = [{"text": texts[i], "score": plain(scores[i]), "row": int(i)} for i in order]
+    return {"neighbours": rows}
 
 
 def search(call: Callable[..., dict[str, Any]]) -> Action:

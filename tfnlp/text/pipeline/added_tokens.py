@@ -14,6 +14,7 @@ from tfnlp.text.pipeline.characters import (
     begins_of,
     keep,
     last_place,
+    scattered,
 )
 from tfnlp.text.pipeline.pieces import Pieces, prefix_hashes
 
@@ -86,18 +87,11 @@ class AddedTokens:
         ids = FIRST_TOKEN + tf.gather(self._ids, which)
         chars = tf.tensor_scatter_nd_update(text.chars, left[:, None], ids)
         gone = tf.ragged.range(left + 1, tf.maximum(stops, left + 1)).values
-        kept = tf.tensor_scatter_nd_update(
-            tf.ones([size], tf.bool), gone[:, None], tf.zeros_like(gone, tf.bool)
-        )
+        kept = ~scattered(size, gone)
         # Sections also begin at tokens and behind them.
         cuts = tf.concat([left, stops], 0)
         old = text.splits[:-1]
-        flags = tf.tensor_scatter_nd_update(
-            tf.zeros([size + 1], tf.bool), cuts[:, None], tf.ones_like(cuts, tf.bool)
-        )
-        flags = tf.tensor_scatter_nd_update(
-            flags, text.splits[:, None], tf.zeros_like(text.splits, tf.bool)
-        )
+        flags = scattered(size + 1, cuts) & ~scattered(size + 1, text.splits)
         new = tf.where(flags)[:, 0]
         every = tf.sort(tf.concat([text.splits, new], 0))
         number = tf.cumsum(tf.cast(flags, tf.int64), exclusive=True)  # new ones before

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.text.pipeline.byte_pairs import BytePairs, fused
-from tfnlp.text.pipeline.characters import FIRST_TOKEN, as_bytes, word_of
+from tfnlp.text.pipeline.characters import FIRST_TOKEN, as_bytes, scattered, word_of
 from tfnlp.text.pipeline.patterns import NotExact
 from tfnlp.text.pipeline.pieces import Pieces, prefix_hashes
 
@@ -169,18 +169,10 @@ class _WordPiece:
             ids = tf.tensor_scatter_nd_update(ids, places[:, None], number)
         whole = tf.where(short)[:, 0]
         taken, good = _pieces_in_turn(lengths, tf.gather(starts, whole), tf.gather(ends, whole))
-        good = tf.tensor_scatter_nd_update(
-            tf.zeros_like(short),
-            tf.boolean_mask(whole, good)[:, None],
-            tf.fill([tf.reduce_sum(tf.cast(good, tf.int32))], True),
-        )
-        bad = tf.boolean_mask(starts, ~good)[:, None]
-        ids = tf.tensor_scatter_nd_update(
-            ids, bad, tf.fill(tf.shape(bad)[:1], tf.constant(self._unknown, tf.int32))
-        )
-        taken &= tf.gather(good, word)
-        taken = tf.tensor_scatter_nd_update(taken, bad, tf.ones_like(bad[:, 0], tf.bool))
-        places = tf.where(taken)[:, 0]
+        good = scattered(tf.size(short), tf.boolean_mask(whole, good))
+        bad = scattered(size, tf.boolean_mask(starts, ~good))
+        ids = tf.where(bad, self._unknown, ids)
+        places = tf.where((taken & tf.gather(good, word)) | bad)[:, 0]
         return tf.gather(ids, places), tf.gather(word, places)
 
 

@@ -15,6 +15,7 @@ from tfnlp.text.pipeline.characters import (
     begins_of,
     insert,
     keep,
+    scattered,
     utf8,
 )
 from tfnlp.text.pipeline.gpt2_words import (
@@ -175,9 +176,7 @@ def _metaspace(step: Step) -> Splitter:
             if scheme == "first":
                 full = words.splits[1:] > words.splits[:-1]
                 starts = tf.boolean_mask(words.splits[:-1], words.first & full)
-                at &= tf.tensor_scatter_nd_update(
-                    tf.zeros_like(at), starts[:, None], tf.ones_like(starts, tf.bool)
-                )
+                at &= scattered(tf.size(at), starts)
             words = _prefixed(words, at, mark)
         if step.get("split", True):
             words = words._replace(begins=words.begins | (words.chars == mark))
@@ -193,9 +192,7 @@ def _prefixed(words: Words, at: tf.Tensor, char: int) -> Words:
     def put() -> Words:
         chars, places = insert(words.chars, at, [char])
         own = tf.boolean_mask(places - tf.cast(at, tf.int64), words.begins)
-        begins = tf.tensor_scatter_nd_update(
-            tf.zeros_like(chars, tf.bool), own[:, None], tf.ones_like(own, tf.bool)
-        )
+        begins = scattered(tf.size(chars), own)
         starts = tf.concat([places - tf.cast(at, tf.int64), [tf.size(chars, tf.int64)]], 0)
         return Words(chars, begins, tf.gather(starts, words.splits), words.first)
 

@@ -20,6 +20,7 @@ from tfnlp.text.pipeline.characters import (
     before,
     begins_of,
     keep,
+    scattered,
 )
 from tfnlp.text.pipeline.patterns import NotExact
 from tfnlp.text.pipeline.pieces import StaticTable
@@ -104,10 +105,7 @@ class Precompiled:
         )
         dropped = tf.boolean_mask(tf.stack([begin, count], 1), single | several)
         rest = tf.ragged.range(dropped[:, 0] + 1, dropped[:, 0] + dropped[:, 1]).values
-        kept = tf.tensor_scatter_nd_update(
-            tf.ones([size], tf.bool), rest[:, None], tf.zeros_like(rest, tf.bool)
-        )
-        chars, splits = keep(chars, kept, text.splits)
+        chars, splits = keep(chars, ~scattered(size, rest), text.splits)
         text = text._replace(chars=chars, splits=splits)
         return self._longer.apply(text, chars) if self._longer.count else text
 
