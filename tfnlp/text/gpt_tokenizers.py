@@ -26,8 +26,8 @@ class GPT2Tokenizer(BytePairTokenizer):
 
     Equal to `Encoder` of openai/gpt-2 (`encoder.py`).
 
-    Text is cut into words (`tfnlp.text.pipeline.gpt2_words`), the bytes of each are merged pair by pair
-    (`tfnlp.text.pipeline.byte_pairs`). Nothing is lost: for any bytes,
+    Text is cut into words (`tfnlp.text.pipeline.gpt2_words`), the bytes of each are merged pair by
+    pair (`tfnlp.text.pipeline.byte_pairs`). Nothing is lost: for any bytes,
     `detokenize(tokenize(x)) == x`. Bytes that are not UTF-8 count as marks, each a character:
     `"a\xff!"` is the words `a` and `\xff!`, just as `encoder.py` cuts `x.decode("utf-8",
     "surrogateescape")`. `<|endoftext|>` written in a text is plain text, unless it is one of

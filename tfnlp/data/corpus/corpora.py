@@ -25,7 +25,6 @@ from tfnlp.data.corpus.arrays import (
     scratch,
 )
 from tfnlp.data.corpus.sentences import Continued, checked_documents
-from tfnlp.text.pipeline.byte_pairs import missing_tokens_explained
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
     END_OF_SENTENCE,
@@ -34,6 +33,7 @@ from tfnlp.text.characters import (
     character_ids,
 )
 from tfnlp.text.lines import checked_texts
+from tfnlp.text.pipeline.byte_pairs import missing_tokens_explained
 from tfnlp.text.words import by_frequency, check_words
 
 _BATCH = 2000  # sentences per call of the tokenizer
