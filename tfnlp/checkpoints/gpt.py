@@ -176,9 +176,10 @@ def _names(tokens: str, positions: str, title: str, last: Mapping[str, str]) -> 
     )
 
 
-def _config(model_type: str, activation: str, default: str, words: Any) -> ConfigNames:
+def _config(
+    model_type: str, activation: str, default: str, words: Any, **optional: Any
+) -> ConfigNames:
     """Return Hugging Face's names, and what is read beside sizes and numbers."""
-    optional = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False}
     return ConfigNames(
         model_type,
         sizes={"vocab_size": "vocab_size", "n_positions": "max_positions", **gpt_openai.SAME_SIZES},
@@ -186,7 +187,11 @@ def _config(model_type: str, activation: str, default: str, words: Any) -> Confi
         activation=activation,
         default_activation=default,
         activations=words,
-        optional={**optional, "n_inner": None} if model_type == "gpt2" else optional,
+        optional={
+            "scale_attn_weights": True,
+            "scale_attn_by_inverse_layer_idx": False,
+            **optional,
+        },
     )
 
 
@@ -209,7 +214,7 @@ GPT2_FILES = GPTKind(
     title="GPT",
     encoder=gpt,
     pretrainer=gpt_pretrainer,
-    config=_config("gpt2", "activation_function", "gelu_new", ACTIVATIONS),
+    config=_config("gpt2", "activation_function", "gelu_new", ACTIVATIONS, n_inner=None),
     formats=(OPENAI_GPT2, _names("wte", "wpe", "GPT-2", {"final_norm": "ln_f"})),
     classes={("lm",): "GPT2LMHeadModel", (): "GPT2Model"},
     tokenizer=GPT_BYTE_PAIRS,

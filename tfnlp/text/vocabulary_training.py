@@ -114,14 +114,10 @@ def train_bpe(
         ValueError: `kind` is another one; `texts` is a single string, holds something else than
             strings or no word; or `vocab_size` is too small for the bytes or characters.
     """
-    if kind not in ("gpt", "gpt2"):
-        raise ValueError(f"kind must be one of gpt, gpt2; got {kind!r}")
-    if kind == "gpt2":
-        counts, first = _count_byte_words(checked_texts(texts))
-        symbols, options = "bytes", {}
-    else:
-        counts, first = _count_character_words(checked_texts(texts), limit_alphabet)
-        symbols, options = "characters", {"end_of_word_suffix": END_OF_WORD}
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}")
+    symbols, count, options = _KINDS[kind]
+    counts, first = count(checked_texts(texts), limit_alphabet)
     if vocab_size <= len(first):
         raise ValueError(
             f"vocab_size={vocab_size} cannot hold the {len(first)} {symbols} and "
@@ -173,7 +169,7 @@ def _batches(texts: Iterator[str]) -> Iterator[tf.Tensor]:
         yield tf.constant([text.encode("utf-8", "replace") for text in batch])
 
 
-def _count_byte_words(texts: Iterator[str]) -> tuple[collections.Counter, list[str]]:
+def _count_byte_words(texts: Iterator[str], _: int) -> tuple[collections.Counter, list[str]]:
     """Count GPT-2's words, in characters that stand for bytes; also return the first symbols."""
     counts, words = collections.Counter(), ByteWords()
     for batch in _batches(texts):
@@ -203,6 +199,13 @@ def _count_character_words(
         {w: n for w, n in counts.items() if not w.isspace() and set(w) <= set(kept)}
     )
     return words, [UNKNOWN_TOKEN, *kept, *(char + END_OF_WORD for char in ending)]
+
+
+# What the first symbols are, how words are counted, and what the trainer is told beside it.
+_KINDS = {
+    "gpt": ("characters", _count_character_words, {"end_of_word_suffix": END_OF_WORD}),
+    "gpt2": ("bytes", _count_byte_words, {}),
+}
 
 
 def _frequent_characters(counts: collections.Counter, limit: int) -> list[str]:
