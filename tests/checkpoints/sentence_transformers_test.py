@@ -104,9 +104,9 @@ def test_an_index_has_one_prompt_and_queries_another(tmp_path, capsys):
     index = tfnlp.load(tmp_path / "index")
     np.testing.assert_allclose(index.vectors, want["passage"][2:], atol=1e-5)
     scores = np.sort(want["passage"][2:] @ want["query"][0])[::-1]
-    arguments = ["--index", tmp_path / "index", "--prompt", "query", "--json", TEXTS[0]]
+    arguments = ["--model", tmp_path / "index", "--prompt", "query", "--json", TEXTS[0]]
     capsys.readouterr()
-    assert command("predict", "search", *arguments) == 0  # the kind may be named
+    assert command("predict", *arguments) == 0
     found = json.loads(capsys.readouterr().out)["found"]
     np.testing.assert_allclose([row["score"] for row in found], scores, atol=1e-5)
     index.export(tmp_path / "module", prompt="query", top=3)
