@@ -51,6 +51,7 @@ def test_masks_in_texts(loaded, tokens):
     assert [tokens["masked"]["ids"][place] for place in places] == [4, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_tokenizer_json_is_written_and_read(tokens, lowercase, tmp_path):
     tokenizers = pytest.importorskip("tokenizers")

@@ -47,6 +47,7 @@ def test_what_is_read_is_equal_to_what_the_library_says(name, tmp_path):
     assert max(gap.value for gap in found.gaps) < 1e-5
 
 
+@pytest.mark.slow
 def test_other_numbers_are_said_with_their_text(tmp_path, capsys):
     """And written into the card, in place of what stood there."""
     folder, stored, texts = tmp_path / "e5", tmp_path / "stored", tmp_path / "texts.txt"

@@ -49,6 +49,7 @@ def test_ids_of_many_texts_are_those_of_the_library(name):
     assert differences(FILES[name](), texts(2000, 20000, seed=1)) == []
 
 
+@pytest.mark.slow
 def test_special_tokens_are_text_on_request():
     """As `encode_special_tokens` of the library; other added tokens are found all the same."""
     contents = FILES["bert with tokens"]()
@@ -82,6 +83,7 @@ def test_save_load_save_load(name, tmp_path):
     assert again.tokenize(strings).to_list() == want.to_list()
 
 
+@pytest.mark.slow
 def test_special_ids_words_and_texts():
     contents = FILES["mpnet"]()
     ends = {"cls": ["<s>", 0], "sep": ["</s>", 2]}

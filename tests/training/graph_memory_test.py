@@ -77,6 +77,7 @@ def test_gradients_of_other_graphs_stay():
         assert session.run(gradient) == 3.0
 
 
+@pytest.mark.slow
 def test_modules_are_freed_with_their_gradients(tmp_path):
     module = tf.Module()
     module.f = tf.function(lambda x: tripled(x), input_signature=[tf.TensorSpec([], "float32")])
