@@ -34,7 +34,7 @@ def test_output_sequences_and_config(arguments, output, sequences):
         ({"task": "guess"}, "task"),
         ({"task": "classify"}, "labels"),
         ({"task": "labels", "labels": ("a", "b"), "thresholds": (0.5,)}, "thresholds"),
-        ({"task": "tag", "labels": ("O",)}, "labels"),
+        ({"task": "tag", "labels": ()}, "labels"),
         ({"task": "similarity", "texts": 3}, "texts"),
         ({"task": "tag", "labels": ("O", "X"), "crf": -1.0}, "crf"),
         ({"task": "tag", "labels": ("O", "X"), "smoothing": 1.0}, "smoothing"),

@@ -120,7 +120,7 @@ class TagHead(TokenHead):
     With a CRF they are the emissions of a layer named "crf", which is part of the model.
     """
 
-    name, least = "tag", 2
+    name, least = "tag", 1
 
     def outputs(
         self, h: Tensor, real: Tensor, initializer: Initializer, drop: Layer = _same, **_: Layer

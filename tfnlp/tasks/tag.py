@@ -93,10 +93,8 @@ class WordTask(HeadTask):
     def check(self) -> None:
         if not is_splitter(self.splitter):
             raise ValueError(f"splitter={self.splitter!r} must be {MARKS!r} or {SPACES!r}")
-        if len(self.labels) < 2:
-            raise ValueError(
-                f"labels={self.labels!r} must be two or more; give examples of different labels"
-            )
+        if not self.labels:
+            raise ValueError("labels=() must be one or more; give examples that have tags")
         if self.stride < 1:
             raise ValueError(f"stride={self.stride} must be at least 1")
         if not self.crf >= 0:
@@ -104,8 +102,13 @@ class WordTask(HeadTask):
 
     @classmethod
     def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
+        labels = tuple(sorted({tag for e in examples for tag in e.tags}))
+        if len(labels) < 2:
+            raise ValueError(
+                f"all words have the label {labels[0]!r}; give examples of two or more"
+            )
         return cls(
-            labels=tuple(sorted({tag for e in examples for tag in e.tags})),
+            labels=labels,
             stride=settings.stride,
             crf=_CRF_RATES[values["whole"]] if settings.crf else 0.0,
             splitter=(
