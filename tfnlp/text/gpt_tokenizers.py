@@ -10,9 +10,10 @@ from tfnlp.text.byte_pair_files import Merges, Tokens, check_bpe, read_bpe
 from tfnlp.text.gpt_words import gpt_words
 from tfnlp.text.packing import merge_words
 from tfnlp.text.pipeline.byte_pairs import BytePairs, without_missing_tokens
-from tfnlp.text.pipeline.characters import read_text
-from tfnlp.text.pipeline.gpt2_words import ByteWords, byte_characters, token_bytes
-from tfnlp.text.pipeline.models import Model, ids_of_texts, single_words
+from tfnlp.text.pipeline.characters import decoded
+from tfnlp.text.pipeline.gpt2_words import WordBytes, byte_characters, token_bytes
+from tfnlp.text.pipeline.models import Model, byte_model, single_words
+from tfnlp.text.pipeline.pieces import ByteWords
 
 ROBERTA_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 CLS, PAD, SEP, UNK, MASK = ROBERTA_TOKENS
@@ -59,16 +60,16 @@ class GPT2Tokenizer(BytePairTokenizer):
         ids = _ids(tokens)
         pairs = BytePairs(ids, merges, unknown=-1)
         words = {token: i for token, i in ids.items() if token != END_OF_TEXT}
-        self._words, self._model = ByteWords(), Model(single_words(pairs, words), pairs)
+        self._words, self._model = WordBytes(), byte_model(single_words(pairs, words), pairs)
         made = {*byte_characters(), *(left + right for left, right in merges)}
         self._is_complete = made <= ids.keys()
 
     def _encode_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        chars, starts, splits = self._words.cut(strings)
-        ids = self._model.encode(chars, starts)
+        data, starts, stops, splits = self._words.cut(strings)
+        ids = self._model.encode(data, starts, stops)
         if not self._is_complete:
             ids = ids.with_values(without_missing_tokens(ids.values))
-        return ids_of_texts(ids, starts, splits)
+        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
 
     def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         return merge_words(self._encode_words(strings))
@@ -213,13 +214,21 @@ class GPTTokenizer(BytePairTokenizer):
             for token, i in _ids(tokens).items()
             if token.endswith(END_OF_WORD) and token != END_OF_WORD
         }
-        self._model = Model(single_words(pairs, words), pairs)
+
+        def cut(data: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            chars, offsets = decoded(data, ends[:0])
+            limits = tf.searchsorted(offsets, tf.concat([starts, ends], 0), out_type=tf.int64)
+            return pairs(chars, *tf.split(limits, 2))
+
+        single = single_words(pairs, words)
+        self._model = Model(ByteWords({word.encode(): i for word, i in single.items()}), cut)
 
     def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        words = gpt_words(strings)
-        text, _ = read_text(words.flat_values)  # none of which is empty
-        ids = self._model.encode(text.chars, text.splits[:-1])
-        return merge_words(words.with_values(ids))
+        words = gpt_words(strings)  # none of which is empty
+        data = tf.io.decode_raw(tf.strings.reduce_join(words.flat_values), tf.uint8)
+        lengths = tf.cast(tf.strings.length(words.flat_values), tf.int64)
+        stops = tf.cumsum(lengths)
+        return merge_words(words.with_values(self._model.encode(data, stops - lengths, stops)))
 
     def _as_text(self, token: str) -> bytes:
         if token.endswith(END_OF_WORD):

@@ -14,7 +14,7 @@ from tfnlp.text.byte_pair_files import Merges
 from tfnlp.text.gpt_tokenizers import END_OF_WORD, ROBERTA_TOKENS, UNKNOWN_TOKEN
 from tfnlp.text.gpt_words import gpt_words
 from tfnlp.text.lines import checked_texts
-from tfnlp.text.pipeline.gpt2_words import ByteWords, byte_characters
+from tfnlp.text.pipeline.gpt2_words import WordBytes, byte_characters
 from tfnlp.text.wordpiece import CONTINUATION, MAX_TOKEN_BYTES, SPECIAL_TOKENS, UNK, token_bytes
 
 _BATCH = 1000  # texts that are cut into words at once
@@ -171,12 +171,12 @@ def _batches(texts: Iterator[str]) -> Iterator[tf.Tensor]:
 
 def _count_byte_words(texts: Iterator[str], _: int) -> tuple[collections.Counter, list[str]]:
     """Count GPT-2's words, in characters that stand for bytes; also return the first symbols."""
-    counts, words = collections.Counter(), ByteWords()
+    counts, words, alphabet = collections.Counter(), WordBytes(), byte_characters()
     for batch in _batches(texts):
-        chars, starts, _ = (x.numpy() for x in words.cut(batch))
-        text = chars.tobytes().decode("utf-32-le")
-        counts.update(text[a:b] for a, b in itertools.pairwise([*starts, len(text)]))
-    return counts, sorted(byte_characters())
+        data, starts, stops, _ = (x.numpy() for x in words.cut(batch))
+        counts.update(data[a:b].tobytes() for a, b in zip(starts, stops, strict=True))
+    named = {"".join(alphabet[i] for i in word): n for word, n in counts.items()}
+    return collections.Counter(named), sorted(alphabet)
 
 
 def _count_character_words(

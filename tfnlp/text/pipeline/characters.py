@@ -35,27 +35,28 @@ class Text(NamedTuple):
     rows: tf.Tensor
 
 
-def read_text(strings: tf.Tensor) -> tuple[Text, tf.Tensor]:
-    """Return the texts of strings `[B]`, each a section; a byte that is not UTF-8 is U+FFFD.
-
-    Also int64 `[N]`, where the characters begin among the bytes of all strings and one after each.
-    """
+def read_text(strings: tf.Tensor) -> Text:
+    """Return the texts of strings `[B]`, each a section; a byte that is not UTF-8 is U+FFFD."""
     # With a byte between the strings, so that those of two form no character.
     joined = tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")]))
     data = tf.io.decode_raw(joined, tf.uint8)
-    ends = tf.cumsum(tf.strings.length(strings) + 1) - 1  # [B]
-    places, points, widths = _outside_ascii(data)
+    ends = tf.cumsum(tf.cast(tf.strings.length(strings), tf.int64) + 1) - 1  # [B]
+    chars, offsets = decoded(data, ends)
+    splits = tf.concat([[0], tf.searchsorted(offsets, ends, out_type=tf.int64)], 0)
+    count = tf.size(ends, tf.int64)
+    return Text(chars, splits, tf.fill([count], True), tf.range(count + 1))
+
+
+def decoded(data: tf.Tensor, without: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the code points of uint8 `[N]`, and where they begin, int64, but for some places."""
+    places, points, widths = outside_ascii(data)
     points = tf.tensor_scatter_nd_update(tf.cast(data, tf.int32), places[:, None], points)
     inside = tf.concat([tf.boolean_mask(places, widths > i) + i for i in (1, 2, 3)], 0)
-    other = scattered(tf.size(data), inside) | scattered(tf.size(data), ends)
-    offsets, count = tf.where(~other)[:, 0], tf.size(strings, tf.int64)
-    splits = tf.searchsorted(offsets, tf.cast(ends, tf.int64), out_type=tf.int64)
-    splits = tf.concat([[0], splits], 0)
-    text = Text(tf.gather(points, offsets), splits, tf.fill([count], True), tf.range(count + 1))
-    return text, offsets
+    offsets = tf.where(~scattered(tf.size(data), tf.concat([inside, without], 0)))[:, 0]
+    return tf.gather(points, offsets), offsets
 
 
-def _outside_ascii(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def outside_ascii(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return the places of bytes above ASCII, int64 `[K]`, with what begins there.
 
     Code points and their widths in bytes, int32 `[K]`: U+FFFD and 1 for a byte that is not UTF-8.

@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.text.pipeline import library
-from tfnlp.text.pipeline.characters import FIRST_TOKEN, Table, begins_of, read_text
+from tfnlp.text.pipeline.characters import FIRST_TOKEN, Table, outside_ascii, scattered
 
 PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 # Kinds of characters; what ends a text is of none.
@@ -72,13 +72,19 @@ class Gpt2Words:
         ends = tf.concat([begins[1:], [True]], 0)[:size]
         left = tf.where(begins, _NONE, tf.concat([[_NONE], kinds[:-1]], 0)[:size])
         right = tf.where(ends, _NONE, tf.concat([kinds[1:], [_NONE]], 0)[:size])
-        last_white = (left < _WHITE) | ((right < _WHITE) & ~ends)
-        begin = tf.where(kinds >= _WHITE, last_white, (left != kinds) & (left != _SPACE))
-        return tf.cond(
-            tf.reduce_any(chars == ord("'")),
-            lambda: _with_contractions(begin | begins, left, chars, ends),
-            lambda: begin | begins,
-        )
+        return begins | _begins(left, kinds, right, chars)
+
+
+def _begins(left: tf.Tensor, kinds: tf.Tensor, right: tf.Tensor, chars: tf.Tensor) -> tf.Tensor:
+    """Return where words begin by the kinds of characters and their neighbours `[N]`."""
+    white, ends = kinds >= _WHITE, right == _NONE
+    last_white = (left < _WHITE) | ((right < _WHITE) & ~ends)
+    begin = (white & last_white) | (~white & (left != kinds) & (left != _SPACE))
+    return tf.cond(
+        tf.reduce_any(chars == ord("'")),
+        lambda: _with_contractions(begin, left, chars, ends),
+        lambda: begin,
+    )
 
 
 def _with_contractions(
@@ -103,33 +109,59 @@ def _with_contractions(
     return tf.tensor_scatter_nd_update(begin, tf.concat([off, on], 0)[:, None], updates)
 
 
-class ByteWords:
-    """GPT-2's words in the characters that stand for bytes.
+class WordBytes:
+    """GPT-2's words in the bytes of strings.
 
-    Bytes that are not UTF-8 count as marks (neither letter, digit nor white space). Letters and
-    digits are those of the Unicode version of the Python that makes it.
+    Bytes that are not UTF-8 count as marks (neither letter, digit nor white space).
+
+    Args:
+        kinds: of the code points; if None, as the Python that makes it has them.
     """
 
-    def __init__(self) -> None:
-        self._words = Gpt2Words(kinds_of_python())
-        self._alphabet = tf.constant([ord(char) for char in byte_characters()])
+    def __init__(self, kinds: np.ndarray | None = None) -> None:
+        kinds = (kinds_of_python() if kinds is None else kinds).astype(np.uint8)
+        self._kinds = Table(kinds)
+        self._of_bytes = tf.constant(np.where(np.arange(256) < 0x80, kinds[:256], _OTHER))
 
-    def cut(self, strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def cut(self, strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         """Split strings `[B]` into words.
 
         Returns:
-            The characters for the bytes of all strings, int32 `[N]`; where words begin among them,
-            int64 `[W]`; where strings do, int64 `[B + 1]`.
+            The bytes of the strings, each followed by another, uint8 `[N]`; where words begin and
+            end among them, int64 `[W]`; the words of each string, int64 `[B + 1]`.
         """
-        text, places = read_text(strings)
-        begins = self._words.begins(text.chars, begins_of(text))
-        data = tf.io.decode_raw(tf.strings.reduce_join(strings), tf.uint8)
-        lengths = tf.cast(tf.strings.length(strings), tf.int64)
-        splits = tf.concat([[0], tf.cumsum(lengths)], 0)
-        chars = tf.gather(self._alphabet, tf.cast(data, tf.int32))
-        starts = tf.gather(places, tf.where(begins)[:, 0])
-        ends = splits[1:] + tf.range(tf.size(strings, tf.int64))
-        return chars, starts - tf.searchsorted(ends, starts, out_type=tf.int64), splits
+        joined = tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")]))
+        data = tf.io.decode_raw(joined, tf.uint8)
+        ends = tf.cumsum(tf.cast(tf.strings.length(strings), tf.int64) + 1) - 1  # [B]
+        starts = tf.where(self._begins(data, ends))[:, 0]
+        splits = tf.concat([[0], tf.searchsorted(starts, ends, out_type=tf.int64)], 0)
+        stops = tf.concat([starts[1:], ends[-1:]], 0)[: tf.size(starts)]
+        full = tf.where(splits[1:] > splits[:-1])[:, 0]
+        last = tf.gather(splits, full + 1) - 1  # word of its string
+        stops = tf.tensor_scatter_nd_update(stops, last[:, None], tf.gather(ends, full))
+        return data, starts, stops, splits
+
+    def _begins(self, data: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+        """Return whether a word begins at each byte, bool `[N]`."""
+        kinds = tf.gather(self._of_bytes, tf.cast(data, tf.int32))
+        none = tf.fill(tf.shape(ends), tf.constant(_NONE, tf.uint8))
+        kinds = tf.tensor_scatter_nd_update(kinds, ends[:, None], none)
+        # All bytes of a character have its kind, and no word begins between equal kinds.
+        places, points, widths = outside_ascii(data)
+        valid = tf.where(widths > 1)[:, 0]
+        found = self._kinds.of(tf.gather(points, valid))
+        first, width = tf.gather(places, valid), tf.cast(tf.gather(widths, valid), tf.int64)
+        every = tf.ragged.range(first, first + width).values
+        kinds = tf.tensor_scatter_nd_update(kinds, every[:, None], tf.repeat(found, width))
+        left = tf.concat([[_NONE], kinds[:-1]], 0)
+        right = tf.concat([kinds[1:], [_NONE]], 0)
+        begins = _begins(left, kinds, right, data) & (kinds > _NONE)
+        # But white space before something else is a word; it begins at its first byte.
+        white = tf.where(found == _WHITE)[:, 0]
+        first, last = tf.gather(first, white), tf.gather(first + width - 1, white)
+        is_last = tf.gather(begins, first) | tf.gather(begins, last)
+        begins &= ~scattered(tf.size(data), last)
+        return tf.tensor_scatter_nd_update(begins, first[:, None], is_last)
 
 
 def byte_characters() -> list[str]:
@@ -145,9 +177,12 @@ def byte_characters() -> list[str]:
 _BYTE_OF = {char: i for i, char in enumerate(byte_characters())}
 
 
+def bytes_of(word: str) -> bytes | None:
+    """Return the bytes that a word of byte-level characters stands for; None if it has others."""
+    return bytes(map(_BYTE_OF.get, word)) if _BYTE_OF.keys() >= set(word) else None
+
+
 def token_bytes(token: str) -> bytes:
     """Return the bytes that a byte-level token stands for; other tokens stand for themselves."""
-    try:
-        return bytes(_BYTE_OF[char] for char in token)
-    except KeyError:
-        return token.encode()
+    found = bytes_of(token)
+    return token.encode() if found is None else found

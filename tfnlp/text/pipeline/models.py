@@ -8,13 +8,13 @@ import tensorflow as tf
 
 from tfnlp.text.pipeline.byte_pairs import BytePairs, fused
 from tfnlp.text.pipeline.characters import FIRST_TOKEN, as_bytes, scattered, word_of
+from tfnlp.text.pipeline.gpt2_words import byte_characters, bytes_of
 from tfnlp.text.pipeline.patterns import NotExact
-from tfnlp.text.pipeline.pieces import Pieces, prefix_hashes
+from tfnlp.text.pipeline.pieces import ByteWords, Pieces, prefix_hashes
 
 Cut = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 _UNKNOWN_PENALTY = 10.0  # of a Unigram: below the score of its least probable piece
-_LONGEST = 512  # characters of a word whose number no other word has
 _BYTES = [f"<0x{i:02X}>" for i in range(256)]
 
 
@@ -25,30 +25,29 @@ class Model:
 
     Args:
         words: words that are one token, with their ids.
-        cut: function of the characters of words, int32 `[N]`, and where they begin and end, int64
-            `[W]` each, that returns int32 `[M]` ids, and int64 `[M]`, the numbers of their words,
-            in the order of the words.
+        cut: function of the characters of words, as `encode` takes them, and where they begin and
+            end, int64 `[W]` each, that returns int32 `[M]` ids, and int64 `[M]`, the numbers of
+            their words, in the order of the words.
     """
 
-    def __init__(self, words: Pieces, cut: Cut) -> None:
+    def __init__(self, words: Pieces | ByteWords, cut: Cut) -> None:
         self._words = words
         self._cut = cut
 
-    def encode(self, chars: tf.Tensor, starts: tf.Tensor) -> tf.RaggedTensor:
+    def encode(self, chars: tf.Tensor, starts: tf.Tensor, stops: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of words, int32 ragged `[W, (tokens)]`.
 
         Args:
-            chars: int32 `[N]`.
-            starts: int64 `[W]`, where each begins; it ends where the next one begins.
+            chars: int32 `[N]`; of `ByteWords` uint8.
+            starts, stops: int64 `[W]`, where each begins and ends.
         """
         count = tf.size(starts, tf.int64)
-        stops = tf.concat([starts[1:], [tf.size(chars, tf.int64)]], 0)[:count]
-        hashes = prefix_hashes(chars).of(starts, stops)
-        hashes = tf.where(stops - starts > _LONGEST, -2 - starts, hashes)
+        hashes = self._words.hashes(chars, starts, stops)
         known, ids = self._words.find(hashes)
-        first = tf.gather(chars, starts)
-        token = first >= FIRST_TOKEN
-        known, ids = known | token, tf.where(token, first - FIRST_TOKEN, ids)
+        if chars.dtype == tf.int32:
+            first = tf.gather(chars, starts)
+            token = first >= FIRST_TOKEN
+            known, ids = known | token, tf.where(token, first - FIRST_TOKEN, ids)
 
         def with_cut() -> tuple[tf.Tensor, tf.Tensor]:
             lost = tf.where(~known)[:, 0]
@@ -78,16 +77,21 @@ class Model:
         return tf.RaggedTensor.from_row_splits(flat, splits, validate=False)
 
 
-def ids_of_texts(ids: tf.RaggedTensor, starts: tf.Tensor, splits: tf.Tensor) -> tf.RaggedTensor:
-    """Return the ids of words `[W, (tokens)]`, which begin at `starts`, by texts.
+def byte_model(words: Mapping[str, int], cut: Cut) -> Model:
+    """Return the model of words of bytes, from parts of which the characters stand for bytes."""
+    alphabet = tf.constant([ord(char) for char in byte_characters()])
+    numbers = {bytes_of(word): i for word, i in words.items()}
+    numbers.pop(None, None)  # no bytes are these words
 
-    Ragged `[B, (words), (tokens)]`, of texts that begin and end at `splits` `[B + 1]`.
-    """
-    words = tf.searchsorted(starts, splits, out_type=tf.int64)
-    return tf.RaggedTensor.from_row_splits(ids, words, validate=False)
+    def cut_bytes(
+        data: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        return cut(tf.gather(alphabet, tf.cast(data, tf.int32)), starts, ends)
+
+    return Model(ByteWords(numbers), cut_bytes)
 
 
-def single_words(cut: Cut, words: Mapping[str, int]) -> Pieces:
+def single_words(cut: Cut, words: Mapping[str, int]) -> dict[str, int]:
     """Return those of words to ids that are cut into that one token."""
     lengths = tf.constant([len(word) for word in words], tf.int64)
     ends = tf.cumsum(lengths)
@@ -96,7 +100,7 @@ def single_words(cut: Cut, words: Mapping[str, int]) -> Pieces:
     counts = np.bincount(of, minlength=len(words))
     firsts = np.append(ids, -1)[np.cumsum(counts) - counts]
     alone = (counts == 1) & (firsts == list(words.values()))
-    return Pieces({word: i for (word, i), one in zip(words.items(), alone, strict=True) if one})
+    return {word: i for (word, i), one in zip(words.items(), alone, strict=True) if one}
 
 
 def _pieces_in_turn(
@@ -333,9 +337,13 @@ _MAKERS = {
 }
 
 
-def make_model(model: Mapping[str, Any], words: Mapping[str, int]) -> Model:
-    """Return the model; `words` are those that it makes one token of, with its id."""
+def make_model(model: Mapping[str, Any], words: Mapping[str, int]) -> tuple[Model, Cut]:
+    """Return the model and what it cuts words with; `words` are those that it makes one token of.
+
+    These are given with its ids.
+    """
     if model.get("type") not in _MAKERS:
         raise NotExact(f"model.type={model.get('type')!r}")
     whole = Pieces(words)
-    return Model(whole, _MAKERS[model["type"]](model, whole, words))
+    cut = _MAKERS[model["type"]](model, whole, words)
+    return Model(whole, cut), cut

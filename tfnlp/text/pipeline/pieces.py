@@ -8,6 +8,12 @@ import tensorflow as tf
 
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2 ** 64
 _INVERSE = pow(_BASE, -1, 1 << 64)
+_LONGEST = 512  # characters of a word whose number no other word has
+_BLOCK, _BLOCKS = 8, 3  # bytes in a number, numbers of a word
+_LENGTH, *_FACTORS = (
+    int(np.uint64(x).astype(np.int64))
+    for x in (0x94D049BB133111EB, 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0xD6E8FEB86659FD93)
+)
 _MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD)
 
 
@@ -45,7 +51,9 @@ class StaticTable:
         else:
             raise ValueError(f"no table found for {len(keys)} keys; remove equal ones")
         slots = (shifts[rows] + columns) & (self._size - 1)
-        stored, of_slots = np.full(self._size, -1), np.zeros(self._size, values.dtype)
+        # A key that has another slot, so that none is found in an empty one.
+        stored = np.full(self._size, keys[0] if len(keys) else -1)
+        of_slots = np.zeros(self._size, values.dtype)
         stored[slots], of_slots[slots] = keys, values
         self._shifts, self._keys = tf.constant(shifts), tf.constant(stored)
         self._values = tf.constant(of_slots)
@@ -150,8 +158,12 @@ class Pieces:
                 powers = np.array([pow(_BASE, j, 1 << 64) for j in range(length)], np.uint64)
                 keys[[i for i, _ in own]] = (chars * powers).sum(1, dtype=np.uint64)
         values = np.array(list(numbers.values()), np.int32)
-        self._table = StaticTable(keys.astype(np.int64), values)
-        self.find = self._table.find
+        self.find = StaticTable(keys.astype(np.int64), values).find
+
+    def hashes(self, chars: tf.Tensor, starts: tf.Tensor, stops: tf.Tensor) -> tf.Tensor:
+        """Return the hashes of words, int64 `[W]`."""
+        hashes = prefix_hashes(chars).of(starts, stops)
+        return tf.where(stops - starts > _LONGEST, -2 - starts, hashes)
 
     def all_from(
         self, hashes: Hashes, places: tf.Tensor, ends: tf.Tensor
@@ -175,3 +187,48 @@ class Pieces:
         known, numbers = self.all_from(hashes, places, ends)
         which = tf.argmax(tf.cast(known, tf.int8), 1)  # the first, which is the longest
         return tf.reduce_any(known, 1), tf.gather(numbers, which, batch_dims=1)
+
+
+class ByteWords:
+    """Table of words of bytes, which are hashed eight bytes at a time.
+
+    Args:
+        numbers: distinct words to numbers; those of more than 24 bytes are left out.
+    """
+
+    def __init__(self, numbers: Mapping[bytes, int]) -> None:
+        kept = {word: number for word, number in numbers.items() if len(word) <= _BLOCK * _BLOCKS}
+        lengths = tf.constant([len(word) for word in kept], tf.int64)
+        ends = tf.cumsum(lengths)
+        data = tf.constant(np.frombuffer(b"".join(kept), np.uint8))
+        keys = self.hashes(data, ends - lengths, ends).numpy()
+        self.find = StaticTable(keys, np.array(list(kept.values()), np.int32)).find
+
+    def hashes(self, data: tf.Tensor, starts: tf.Tensor, stops: tf.Tensor) -> tf.Tensor:
+        """Return the hashes of words, int64 `[W]`; a longer word equals no other.
+
+        Args:
+            data: uint8 `[N]`.
+            starts, stops: int64 `[W]`.
+        """
+        padded = tf.pad(data, [[0, (_BLOCKS + 1) * _BLOCK - tf.size(data) % _BLOCK]])
+        blocks = tf.bitcast(tf.reshape(padded, [-1, _BLOCK]), tf.uint64)
+        filled = tf.constant([_signed((1 << 8 * i) - 1) for i in range(_BLOCK + 1)], tf.int64)
+
+        def number(at: tf.Tensor, rest: tf.Tensor) -> tf.Tensor:
+            """Return the next `rest` bytes, at most 8, as a number."""
+            block = tf.bitwise.right_shift(at, 3)
+            shift = tf.cast((at & 7) * 8, tf.uint64)
+            low = tf.bitwise.right_shift(tf.gather(blocks, block), shift)
+            # Twice, as a shift by 64 is not defined.
+            high = tf.bitwise.left_shift(tf.gather(blocks, block + 1), 63 - shift)
+            number = tf.bitcast(low | (high + high), tf.int64)
+            return number & tf.gather(filled, tf.clip_by_value(rest, 0, _BLOCK))
+
+        lengths = stops - starts
+        hashes = number(starts, lengths) * _FACTORS[0] + lengths * _LENGTH
+        long = tf.where(lengths > _BLOCK)[:, 0]
+        at, rest = tf.gather(starts, long), tf.gather(lengths, long)
+        more = [number(at + i * _BLOCK, rest - i * _BLOCK) * _FACTORS[i] for i in range(1, _BLOCKS)]
+        hashes = tf.tensor_scatter_nd_add(hashes, long[:, None], sum(more))
+        return tf.where(lengths > _BLOCKS * _BLOCK, -2 - starts, hashes)

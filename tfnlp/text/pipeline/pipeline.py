@@ -1,7 +1,9 @@
 """All steps of a `tokenizer.json`, one after the other."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,7 +12,8 @@ from tokenizers import Tokenizer
 from tfnlp.text.packing import merge_words
 from tfnlp.text.pipeline.added_tokens import AddedTokens
 from tfnlp.text.pipeline.characters import read_text
-from tfnlp.text.pipeline.models import ids_of_texts, make_model
+from tfnlp.text.pipeline.gpt2_words import WordBytes, kinds_of_library
+from tfnlp.text.pipeline.models import Cut, byte_model, make_model
 from tfnlp.text.pipeline.normalizers import make_normalizers, steps_of
 from tfnlp.text.pipeline.patterns import NotExact
 from tfnlp.text.pipeline.pre_tokenizers import make_splitters, words_of
@@ -22,6 +25,8 @@ from tfnlp.text.wordpiece import (
     fast_wordpiece,
     simple,
 )
+
+Fast = tuple[str, Callable[[tf.Tensor], tf.RaggedTensor]]
 
 _MOST_CHARACTERS = 200  # of a word, in the pattern: its automaton grows with them
 
@@ -50,19 +55,18 @@ class Pipeline:
             *_added(others, made.normalizer, split_special_tokens),
         )
         self._splitters = make_splitters(parts.get("pre_tokenizer"))
-        self._model = make_model(_model(parts, made), _single_words(made))
+        single = _single_words(made)
+        self._model, cut = make_model(_model(parts, made), single)
         spellings = [*_spellings(raw, None), *_spellings(others, made.normalizer)]
-        self._fast = _fast_bert(parts, spellings)
+        self._fast = _fast_bert(parts, spellings) or _fast_bytes(parts, spellings, single, cut)
 
     def encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
         if self._fast is None:
             return self._all_steps(strings)
-        pattern, lowercase, cut = self._fast
+        pattern, encode = self._fast
         fast = tf.strings.regex_full_match(strings, pattern)
-        given = tf.where(fast, strings, "")
-        quick = cut.tokenize(tf.strings.lower(given) if lowercase else given)
-        quick = quick.with_row_splits_dtype(tf.int64)
+        quick = encode(tf.where(fast, strings, "")).with_row_splits_dtype(tf.int64)
 
         def both() -> tuple[tf.Tensor, tf.Tensor]:
             other = self._all_steps(tf.where(fast, "", strings))
@@ -75,15 +79,17 @@ class Pipeline:
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
     def _all_steps(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        text, _ = read_text(strings)
+        text = read_text(strings)
         for step in self._steps:
             text = step(text)
         words = words_of(text)
         for split in self._splitters:
             words = split(words)
         starts = tf.where(words.begins)[:, 0]
-        ids = self._model.encode(words.chars, starts)
-        return merge_words(ids_of_texts(ids, starts, tf.gather(words.splits, text.rows)))
+        stops = tf.concat([starts[1:], words.splits[-1:]], 0)[: tf.size(starts)]
+        ids = self._model.encode(words.chars, starts, stops)
+        rows = tf.searchsorted(starts, tf.gather(words.splits, text.rows), out_type=tf.int64)
+        return merge_words(tf.RaggedTensor.from_row_splits(ids, rows, validate=False))
 
 
 def _model(parts: Mapping[str, Any], made: Tokenizer) -> Mapping[str, Any]:
@@ -115,7 +121,7 @@ def _single_words(made: Tokenizer) -> dict[str, int]:
     return {t: i for t, i in vocab.items() if t and [found.id for found in cut(t)] == [i]}
 
 
-def _fast_bert(parts: Mapping[str, Any], spellings: Sequence[str]) -> tuple[str, bool, Any] | None:
+def _fast_bert(parts: Mapping[str, Any], spellings: Sequence[str]) -> Fast | None:
     """Return how BERT's own tokenizer cuts some texts in a fraction of the time, if it can.
 
     Nearly all rows of English text are such. Their pattern is narrow enough that it and the
@@ -126,7 +132,7 @@ def _fast_bert(parts: Mapping[str, Any], spellings: Sequence[str]) -> tuple[str,
         spellings: the added tokens that are looked for, as they are found in texts.
 
     Returns:
-        The pattern of such texts, whether they are lower-cased first, and the tokenizer.
+        The pattern of such texts and the function of strings to their ids.
     """
     model = parts["model"]
     normalizers = list(steps_of(parts.get("normalizer"), "normalizers"))
@@ -153,4 +159,39 @@ def _fast_bert(parts: Mapping[str, Any], spellings: Sequence[str]) -> tuple[str,
     lowercase = normalizers[0]["lowercase"]
     changes = lowercase or normalizers[0]["strip_accents"]
     pattern = simple(UNCASED_WORD if changes else CASED_WORD, longest, firsts)
-    return pattern, lowercase, cut
+    return pattern, lambda x: cut.tokenize(tf.strings.lower(x) if lowercase else x)
+
+
+def _fast_bytes(
+    parts: Mapping[str, Any], spellings: Sequence[str], single: Mapping[str, int], cut: Cut
+) -> Fast | None:
+    """Return how GPT-2's words are cut in the bytes of UTF-8 without added tokens, as `_fast_bert`.
+
+    Args:
+        parts, spellings: as `_fast_bert` takes them.
+        single: the tokens that are one token as words, too.
+        cut: what the model cuts words with.
+    """
+    splitters = list(steps_of(parts.get("pre_tokenizer"), "pretokenizers"))
+    firsts = {text[0] for text in spellings}
+    if (
+        parts["model"]["type"] != "BPE"
+        or parts["model"].get("ignore_merges")
+        or parts.get("normalizer") is not None
+        or [step["type"] for step in splitters] != ["ByteLevel"]
+        or not splitters[0].get("use_regex", True)
+        or not all(char in string.punctuation for char in firsts)
+    ):
+        return None
+    words, model = WordBytes(kinds_of_library()), byte_model(single, cut)
+
+    def encode(strings: tf.Tensor) -> tf.RaggedTensor:
+        if splitters[0]["add_prefix_space"]:
+            first = tf.strings.substr(strings, 0, 1)
+            bare = (first != "") & (first != " ")
+            strings = tf.strings.join([tf.where(bare, " ", ""), strings])
+        data, starts, stops, splits = words.cut(strings)
+        ids = model.encode(data, starts, stops)
+        return merge_words(tf.RaggedTensor.from_row_splits(ids, splits, validate=False))
+
+    return rf"[^{re.escape(''.join(sorted(firsts)))}\x{{D800}}-\x{{DFFF}}]*", encode
