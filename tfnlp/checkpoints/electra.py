@@ -131,7 +131,8 @@ ELECTRA_FILES = _ElectraFiles(
         {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"},
     ),
 )
-load_electra, save_electra = ELECTRA_FILES.load, ELECTRA_FILES.save
+load_electra = ELECTRA_FILES.load
+save_electra = ELECTRA_FILES.save
 
 
 def _both(loaded: Pretrained, generator: Pretrained, max_predictions: int | None) -> keras.Model:

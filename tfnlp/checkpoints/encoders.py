@@ -182,7 +182,8 @@ MPNET_FILES = EncoderFiles(
     tokenizer=TOKENIZER_JSON,
     tasks=task_heads("MPNet", *_ROBERTA_HEADS),
 )
-load_roberta, save_roberta = ROBERTA_FILES.load, ROBERTA_FILES.save
+load_roberta = ROBERTA_FILES.load
+save_roberta = ROBERTA_FILES.save
 
 # ALBERT
 
@@ -251,7 +252,8 @@ ALBERT_FILES = EncoderFiles(
     tokenizer=SENTENCEPIECE,
     tasks=task_heads("Albert"),
 )
-load_albert, save_albert = ALBERT_FILES.load, ALBERT_FILES.save
+load_albert = ALBERT_FILES.load
+save_albert = ALBERT_FILES.save
 
 # DistilBERT
 
@@ -305,7 +307,8 @@ DISTILBERT_FILES = EncoderFiles(
     classes={("masked_lm",): "DistilBertForMaskedLM", (): "DistilBertModel"},
     tasks=task_heads("DistilBert", {"hidden": "pre_classifier", "classifier": "classifier"}),
 )
-load_distilbert, save_distilbert = DISTILBERT_FILES.load, DISTILBERT_FILES.save
+load_distilbert = DISTILBERT_FILES.load
+save_distilbert = DISTILBERT_FILES.save
 
 
 def google_tensors(model: keras.Model) -> dict[str, np.ndarray]:
