@@ -120,3 +120,26 @@ def test_random_numbers_stay_as_they_were():
     state = random.getstate()
     weight_shapes(models.bert, TRANSFORMER)
     assert random.getstate() == state
+
+
+SIZES = ("vocab_size", "num_layers", "hidden_size", "num_heads", "intermediate_size")
+
+
+@pytest.mark.parametrize(
+    "build, more",
+    [
+        (models.bert, ["max_positions"]),
+        (models.roberta, ["max_positions"]),
+        (models.mpnet, ["max_positions"]),
+        (models.distilbert, ["max_positions"]),
+        (models.albert, ["embedding_size", "max_positions", "num_groups", "group_blocks"]),
+        (models.electra, ["embedding_size", "max_positions"]),
+        (models.gpt, ["max_positions"]),
+        (models.transformer, []),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_sizes_below_1_are_named(build, more):
+    for name in (*SIZES, *more):
+        with pytest.raises(ValueError, match=f"{name}=0"):
+            build(**{"num_layers": 1, **TRANSFORMER, name: 0})

@@ -82,7 +82,7 @@ def albert(
     """
     block = of_blocks(locals())
     check_positive(embedding_size=embedding_size, num_layers=num_layers)
-    check_positive(num_groups=num_groups, group_blocks=group_blocks)
+    check_positive(hidden_size=hidden_size, num_groups=num_groups, group_blocks=group_blocks)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length, packed, pooler)

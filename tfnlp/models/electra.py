@@ -78,7 +78,7 @@ def electra(
     Inputs, outputs, errors: those of `bert` without a pooler; `embedding_output` is x_0.
     """
     block = of_blocks(locals())
-    check_positive(embedding_size=embedding_size, num_layers=num_layers)
+    check_positive(embedding_size=embedding_size, num_layers=num_layers, hidden_size=hidden_size)
 
     table = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     embeddings = (

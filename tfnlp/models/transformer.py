@@ -75,7 +75,7 @@ def transformer(
             activation, or a rate outside [0, 1).
     """
     block = of_blocks(locals())
-    check_positive(num_layers=num_layers)
+    check_positive(num_layers=num_layers, hidden_size=hidden_size)
     names = ("input_word_ids", "input_mask", "target_word_ids")
     inputs = {key: keras.Input((None,), dtype="int32", name=key) for key in names}
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, S]
