@@ -15,7 +15,7 @@ import random
 import subprocess
 import sys
 
-PACKAGES = ("layers", "models", "tasks", "training", "data", "text", "convert")
+PACKAGES = ("layers", "models", "objectives", "tasks", "training", "data", "text", "checkpoints")
 COUNT, SEED = 60, 39
 KINDS = ("operator", "constant", "line", "sign")
 OPERATORS = {

@@ -12,7 +12,7 @@ from tests.checkpoints.checkpoints import assert_same_weights
 from tests.checkpoints.faults import one_line
 from tests.checkpoints.gpt_checkpoints import GPT1, GPT2, huggingface_arrays
 from tests.support import golden
-from tfnlp.checkpoints import load_gpt, save_gpt
+from tfnlp.checkpoints import gpt_tasks, load_gpt, save_gpt
 from tfnlp.models import bert, gpt, gpt_pretrainer
 from tfnlp.text import gpt_tokenizer, train_bpe
 
@@ -121,3 +121,23 @@ def test_what_may_be_replaced(tmp_path):
     refuses(r"exists and holds \['notes'\]", FileExistsError, tmp_path, encoder, overwrite=True)
     refuses("exists; choose", FileExistsError, tmp_path / "notes", encoder, overwrite=True)
     assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors", "notes"]
+
+
+def test_a_bias_of_classes_moves_into_the_vectors():
+    """Also one that no vectors give, if others give the same probabilities."""
+    generator = np.random.default_rng(0)
+    kernel, vectors = generator.normal(size=(3, 8)), generator.normal(size=(5, 8))
+    bias = np.array([0.5, -1.0, 2.0])
+    for output in ("class", "labels", "number"):
+        moved = vectors + gpt_tasks._moved(kernel, bias, output)
+        np.testing.assert_allclose(moved @ kernel.T, vectors @ kernel.T + bias, atol=1e-5)
+    kernel -= kernel.mean(0)  # so logits have the mean 0, which the bias changes
+    moved = (vectors + gpt_tasks._moved(kernel, bias, "class")) @ kernel.T
+    np.testing.assert_allclose(softmax(moved), softmax(vectors @ kernel.T + bias), atol=1e-5)
+    for output in ("labels", "number"):
+        with pytest.raises(ValueError, match="depend on each other"):
+            gpt_tasks._moved(kernel, bias, output)
+
+
+def softmax(x):
+    return np.exp(x) / np.exp(x).sum(-1, keepdims=True)

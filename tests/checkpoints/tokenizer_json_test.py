@@ -20,6 +20,7 @@ from tfnlp.text import GPT2Tokenizer, train_bpe
 PLAIN = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": True}
 PREFIX = {"add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
+IDS = {token: i for i, token in enumerate(SMALL)}
 TEXTS = [item["text"] for item in json.loads(golden("tokenizer_golden.json").read_text())["items"]]
 # Special tokens written in a text are plain text here.
 TEXTS = [text for text in TEXTS if "[CLS]" not in text and "<|endoftext|>" not in text]
@@ -119,6 +120,7 @@ def test_other_words_for_the_same(tmp_path, part, value, lowercase):
         ("normalizer", {"type": "Lowercase"}),
         ("normalizer", normalizer(lowercase=True, strip_accents=False)),
         ("added_tokens", [{"id": 7, "content": "#a", "special": False, **PLAIN}]),
+        ("model", {"type": "WordLevel", "vocab": IDS, "unk_token": "[UNK]"}),
     ],
 )
 def test_wordpieces_of_other_kinds_are_cut_as_the_file_says(tmp_path, part, value):

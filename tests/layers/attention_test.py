@@ -112,3 +112,16 @@ def test_cache_without_causal_sees_all_that_is_written_and_nothing_else():
     assert scores.shape == (B, 2, 2, 9)
     np.testing.assert_allclose(scores[..., :T], expected, **CLOSE)
     assert (np.asarray(scores)[..., T:] == 0).all()
+
+
+def test_keys_of_a_context_may_be_fewer_than_the_queries_but_new_ones_need_their_place():
+    layer, x, rng = built(context=True)
+    context = rng.standard_normal((B, 2, C)).astype("float32")
+    expected, _ = attention(x, weights(layer), 2, context=context)
+    got = layer(x, **as_cache(*layer.keys_values(context)))
+    np.testing.assert_allclose(got, expected, **CLOSE)
+    layer, x, _ = built(causal=True)
+    _, *cached = layer(x[:, :3], **empty_cache(4), cache_index=0)
+    with pytest.raises(ValueError, match="too short for 3 . 2"):
+        layer(x[:, 3:5], **as_cache(*cached), cache_index=3)
+    layer(x[:, 3:4], **as_cache(*cached), cache_index=3)

@@ -81,6 +81,12 @@ def test_largest_tokens_against_numpy(settings):
         assert abs(chi_square(counts[kept], p)) < 5
     want = [reference.sample(LOGITS, reference.uniform(s, 2), **settings)[0] for s in range(300)]
     np.testing.assert_array_equal(got[:300], want)
+    in_tensors = {
+        "top_k": tf.constant(settings.get("top_k", 0)),
+        "top_p": tf.constant(settings.get("top_p", 1.0)),
+    }
+    got = draws(LOGITS, SEEDS[:300], 2, **{**settings, **in_tensors})
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.slow

@@ -106,3 +106,16 @@ def test_a_tokenizer_is_kept_alive_by_its_method():
     assert next(iter(words)).to_list() == [[[6, 7]]]
     found = tf.data.Dataset.from_tensors(["the"]).map(MAKERS["gpt2"]().tokenize)
     assert next(iter(found)).to_list() == of("gpt2").tokenize(["the"]).to_list()
+
+
+def test_a_saved_tokenizer_tells_the_tokens_of_ids_of_any_layout(tmp_path):
+    tf.saved_model.save(of("wordpiece"), tmp_path / "saved")
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    tokens = [*SPECIAL_TOKENS, *PIECES]
+    rows = tf.ragged.constant([[5, 7], [], [2, 1, 9]], dtype=tf.int32)
+    words = tf.ragged.constant([[[5, 7], [8]], []], dtype=tf.int32, ragged_rank=2)
+    for ids in (rows, words):
+        want = tf.ragged.map_flat_values(lambda x: tf.gather(tokens, x), ids)
+        assert loaded.id_to_token(ids).to_list() == want.to_list()
+    ids = rows.to_tensor()
+    np.testing.assert_array_equal(loaded.id_to_token(ids), tf.gather(tokens, ids))

@@ -128,6 +128,18 @@ def test_weights_of_bfloat16_are_cast_once_for_all_batches():
     assert np.abs(call(batch)["wide"] - call(batch, weights)["wide"]).max() > 0.01
 
 
+def test_weights_that_were_cast_before_are_those_that_count():
+    dense = keras.layers.Dense(3, kernel_initializer="ones", dtype="mixed_bfloat16", name="dense")
+    x = keras.Input((2,), name="x")
+    call = forward(keras.Model({"x": x}, {"y": dense(x)}), ["y"])
+    batch = {"x": np.array([[1.0, 2.0], [-4.0, 0.5]], "float32")}
+    before, weights = call(batch)["y"], call.weights()
+    np.testing.assert_array_equal(before.astype("float32"), [[3.0] * 3, [-3.5] * 3])
+    dense.kernel.assign(dense.kernel * 2)
+    np.testing.assert_array_equal(call(batch, weights)["y"], before)
+    np.testing.assert_array_equal(call(batch)["y"], before * 2)
+
+
 @pytest.mark.slow
 def test_a_mirrored_model_predicts_too():
     with two_replicas().scope():

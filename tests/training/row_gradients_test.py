@@ -110,6 +110,20 @@ def test_by_rows_is_the_same_as_dense(by_rows):
     assert history.train[-1]["loss"] < history.train[0]["loss"]
 
 
+@pytest.mark.parametrize(
+    "rows, arguments",
+    [
+        (True, {}),
+        (False, dict(rows=False)),
+        (False, dict(accumulation=2)),
+        (False, dict(jit_compile=True)),
+    ],
+    ids=str,
+)
+def test_gradients_stay_rows_where_one_device_makes_them_at_once(rows, arguments):
+    assert trainer(**arguments).engine.body.rows is rows
+
+
 @pytest.mark.slow
 def test_two_replicas_and_micro_batches_equal_one_device(by_rows):
     weights, _ = by_rows

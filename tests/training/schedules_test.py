@@ -145,6 +145,19 @@ def test_a_step_applies_the_clipped_gradient_with_a_rate_for_each_layer(decay, f
     assert len(weights(trainer)) == (groups >= frozen).sum()
 
 
+@pytest.mark.parametrize("frozen", [0, 2])
+def test_the_groups_below_are_frozen_and_the_rates_fall_from_the_head_down(frozen):
+    model = toy_model()  # the head is group 3
+    paths = [v.path for v in model.trainable_variables]
+    groups = dict(zip(paths, toy_groups(), strict=True))
+    rates = LayerRates(0.5, frozen)
+    rates.build(model)
+    left = [v.path for v in model.trainable_variables]
+    assert left == [path for path in paths if groups[path] >= frozen]
+    want = [2.0 * 0.5 ** (3 - groups[path]) for path in left]
+    np.testing.assert_allclose(rates.rates(2.0), want, rtol=1e-6)
+
+
 def test_something_must_be_left_to_train():
     with pytest.raises(ValueError, match="frozen=4"):
         toy_trainer(layer_rates=LayerRates(frozen=4))

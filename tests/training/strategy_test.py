@@ -10,6 +10,7 @@ import tensorflow as tf
 from tests.support import run_python
 from tfnlp import training
 from tfnlp.training import strategy as strategies
+from tfnlp.training.engines import jax_workers
 
 
 @pytest.mark.parametrize(
@@ -164,3 +165,16 @@ fit(own, 5, False)
 said(other, 7)
 """)
     assert "mixed up the collective operations of two MirroredStrategies" in seen
+
+
+def test_workers_of_jax_meet_at_the_first_one(monkeypatch):
+    jax = pytest.importorskip("jax")
+    asked = {}
+    monkeypatch.setattr(jax.config, "update", lambda *_: None)
+    monkeypatch.setattr(
+        jax.distributed, "initialize", lambda *given, **_: asked.update({given[2]: given})
+    )
+    places = ["a:1", "b:2", "c:3"]
+    for index in range(3):
+        jax_workers._connect(places, index, 5.0)
+    assert asked == {index: ("a:1", 3, index) for index in range(3)}
