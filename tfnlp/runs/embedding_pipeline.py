@@ -76,7 +76,7 @@ def run_pipeline(
     # Loaded here too: so what is wrong with the model is said before workers start.
     width = len(load()([""])[0])
     work, count, todo = Folder(folder), 0, []
-    work.make_folder(WORK)
+    work.make()
     for number in itertools.count():
         part = list(itertools.islice(texts, size))
         if not part:
