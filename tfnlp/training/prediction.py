@@ -46,8 +46,8 @@ def forward(model: keras.Model, names: Iterable[str]) -> _InTensorflow | _InJax:
     """Return a function of a batch that returns outputs of `model` as arrays.
 
     TensorFlow traces it once, JAX compiles it once for each shape of a batch. It uses the weights
-    at the time of each call, or those that its method `weights()` returned, as its second argument:
-    of a bfloat16 model they are cast then, not in each call.
+    at the time of each call. While they stay the same, its second argument can be what its method
+    `weights()` returned: of a bfloat16 model they are cast then, not in each call.
     """
     return (_InJax if is_compiled() else _InTensorflow)(model, list(names))
 
