@@ -1,6 +1,6 @@
-"""The order of batches that are parsed at once, some slower than others."""
+"""The order of batches that are parsed at once, while the first one waits."""
 
-import time
+import threading
 
 import numpy as np
 import tensorflow as tf
@@ -8,13 +8,13 @@ import tensorflow as tf
 from tfnlp.data.shards.reading import BatchShards
 
 
-class Slow(BatchShards):
-    """Batches of two numbers, of which the first ones take longer to parse than those after."""
+class Overtaken(BatchShards):
+    """Batches of two numbers; the first waits for whether another one comes before it."""
 
     batch_size = rows_per_epoch = 2
 
     def __init__(self):
-        pass
+        self.came = threading.Event()
 
     def records(self, first, per_epoch):
         numbers = tf.data.Dataset.range(first, first + 12)
@@ -22,13 +22,18 @@ class Slow(BatchShards):
 
     def _parse(self, records, step):
         def parsed(records, step):
-            time.sleep(0.05 * max(0, 3 - step))
+            if step == 0:
+                self.came.wait(0.5)
             return records.astype(np.int64)
 
         return tf.numpy_function(parsed, [records, step], tf.int64), step
 
 
 def test_batches_keep_their_order():
-    numbers, steps = zip(*Slow().dataset(0).as_numpy_iterator(), strict=True)
+    shards, batches = Overtaken(), []
+    for batch in shards.dataset(0).as_numpy_iterator():
+        shards.came.set()
+        batches.append(batch)
+    numbers, steps = zip(*batches, strict=True)
     assert list(steps) == list(range(6))
     np.testing.assert_array_equal(np.concatenate(numbers), np.arange(12))

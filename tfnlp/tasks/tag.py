@@ -104,9 +104,7 @@ class WordTask(HeadTask):
     def learnt_from(cls, examples: Sequence[Any], settings: Any, **values: Any) -> Self:
         labels = tuple(sorted({tag for e in examples for tag in e.tags}))
         if len(labels) < 2:
-            raise ValueError(
-                f"all words have the label {labels[0]!r}; give examples of two or more"
-            )
+            raise ValueError(f"labels={labels!r} must be two or more; give examples of others too")
         return cls(
             labels=labels,
             stride=settings.stride,

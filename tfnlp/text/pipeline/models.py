@@ -338,9 +338,11 @@ _MAKERS = {
 
 
 def make_model(model: Mapping[str, Any], words: Mapping[str, int]) -> tuple[Model, Cut]:
-    """Return the model and what it cuts words with; `words` are those that it makes one token of.
+    """Return the model and what it cuts words with.
 
-    These are given with its ids.
+    Args:
+        model: as a `tokenizer.json` has it.
+        words: those that it makes one token of, with the token's id.
     """
     if model.get("type") not in _MAKERS:
         raise NotExact(f"model.type={model.get('type')!r}")
