@@ -1,10 +1,9 @@
 """Settings of an ELMo."""
 
-import dataclasses
 import os
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import option, redefine
+from tfnlp.settings.options import option
 from tfnlp.settings.text import (
     LAYOUT_HELP,
     LAYOUTS,
@@ -19,12 +18,11 @@ CHANGED_SIZES = ("num_layers", "units", "projection_size", "num_highway")
 RESETS = ("never", "document", "sentence")
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class ElmoSettings(
+    TrainingSettings, RematSettings, StartSettings, WordTextSettings,
     batch_size=128, learning_rate=0.2, warmup=0.0, schedule="constant", optimizer="adagrad",
     weight_decay=0.0, clip_norm=10.0,
-)  # fmt: skip
-class ElmoSettings(TrainingSettings, RematSettings, StartSettings, WordTextSettings):
+):  # fmt: skip
     """Pretrain an ELMo: a bidirectional language model over characters.
 
     The recipe is that of bilm-tf.
@@ -60,7 +58,6 @@ class ElmoSettings(TrainingSettings, RematSettings, StartSettings, WordTextSetti
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class ElmoPrediction(PredictionSettings):
     """Arguments of `tfnlp predict` of an ELMo, which finds words that are used in one sense."""
 
@@ -103,7 +100,6 @@ class ElmoPrediction(PredictionSettings):
             raise FileExistsError(f"{self.hdf5} exists; delete it or choose another `hdf5`")
 
 
-@dataclasses.dataclass(kw_only=True)
 class ElmoEvaluation(MeasuredTextSettings):
     """The perplexities of a text in both directions."""
 

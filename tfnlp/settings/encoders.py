@@ -1,9 +1,8 @@
 """Settings of BERT and the encoders after it."""
 
-import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import option, redefine
+from tfnlp.settings.options import option
 from tfnlp.settings.text import MaskedTextSettings, MeasuredTextSettings, PackSettings
 from tfnlp.settings.training import PositionSettings, StartSettings, TrainingSettings
 from tfnlp.settings.use import PredictionSettings
@@ -15,29 +14,23 @@ _PACK_PAIRS = {
 }
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class EncoderSettings(
+    TrainingSettings, PositionSettings, StartSettings, PackSettings, MaskedTextSettings,
     epochs=None, steps={"help": "updates (default: 10000, or those of the epochs)"},
     learning_rate=5e-4, optimizer="bert_adamw", warmup=0.1, weight_decay=0.01, clip_norm=1.0,
-)  # fmt: skip
-class EncoderSettings(
-    TrainingSettings, PositionSettings, StartSettings, PackSettings, MaskedTextSettings
-):
+):  # fmt: skip
     """The pretraining of BERT and the encoders after it; for small models on one machine."""
 
     default_steps = 10_000
 
 
-@dataclasses.dataclass(kw_only=True)
 class CasedEncoderSettings(EncoderSettings):
     """The same, of a vocabulary with or without case."""
 
     cased: bool = option(False, "keep case and accents", group="text")
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(pack=_PACK_PAIRS)
-class BertSettings(CasedEncoderSettings):
+class BertSettings(CasedEncoderSettings, pack=_PACK_PAIRS):
     """Pretrain a BERT: masked LM and next sentence.
 
     The paper: batches of 256, 1e-4 at its peak, 10,000 of 1,000,000 steps of warm-up (A.2).
@@ -46,12 +39,11 @@ class BertSettings(CasedEncoderSettings):
     size: str = option("tiny", "published size", choices=(*_SMALL, "base", "large"), group="model")
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class RobertaSettings(
+    EncoderSettings,
     optimizer="roberta_adamw", warmup=0.06, clip_norm=0.0,
     vocab={"help": "folder of vocab.json and merges.txt; built from the text if absent"},
-)  # fmt: skip
-class RobertaSettings(EncoderSettings):
+):  # fmt: skip
     """Pretrain a RoBERTa: masked LM on windows of whole sentences.
 
     The paper (sections 3.1 and 5, table 9): batches of 8,192 rows of 512 tokens, 500,000 steps,
@@ -65,16 +57,16 @@ class RobertaSettings(EncoderSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(vocab={"help": "folder of tokenizer.json; none is learnt"})
-class XlmRobertaSettings(RobertaSettings):
+class XlmRobertaSettings(
+    RobertaSettings,
+    vocab={"help": "folder of tokenizer.json; none is learnt"},
+):  # fmt: skip
     """Pretrain an XLM-RoBERTa further, or with your vocabulary.
 
     The paper (section 3): RoBERTa's masked LM on 100 languages, batches of 8,192 rows.
     """
 
 
-@dataclasses.dataclass(kw_only=True)
 class MPNetSettings(XlmRobertaSettings):
     """Pretrain an MPNet further, or with your vocabulary: masked LM.
 
@@ -82,11 +74,10 @@ class MPNetSettings(XlmRobertaSettings):
     """
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    pack=_PACK_PAIRS, dropout=0.0, vocab={"help": "spiece.model; built from the text if absent"}
-)
-class AlbertSettings(CasedEncoderSettings):
+class AlbertSettings(
+    CasedEncoderSettings,
+    pack=_PACK_PAIRS, dropout=0.0, vocab={"help": "spiece.model; built from the text if absent"},
+):  # fmt: skip
     """Pretrain an ALBERT: masked LM and sentence order.
 
     The paper (section 4.1): LAMB, 1.76e-3 at its peak, batches of 4,096 rows of 512 tokens,
@@ -100,9 +91,10 @@ class AlbertSettings(CasedEncoderSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(optimizer="adamw", warmup=0.05, weight_decay=0.0, clip_norm=5.0)
-class DistilBertSettings(CasedEncoderSettings):
+class DistilBertSettings(
+    CasedEncoderSettings,
+    optimizer="adamw", warmup=0.05, weight_decay=0.0, clip_norm=5.0,
+):  # fmt: skip
     """Pretrain a DistilBERT: masked LM, with or without a teacher.
 
     With one it also learns what that says of the same tokens. Rate, warm-up, decay and clipping are
@@ -142,9 +134,7 @@ class DistilBertSettings(CasedEncoderSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(pack=_PACK_PAIRS)
-class ElectraSettings(CasedEncoderSettings):
+class ElectraSettings(CasedEncoderSettings, pack=_PACK_PAIRS):
     """Pretrain an ELECTRA: a small generator replaces tokens, the encoder finds them.
 
     Rate, decay and clipping are those of the released code for the small size, which has batches
@@ -165,7 +155,6 @@ class ElectraSettings(CasedEncoderSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class MaskedEvaluation(MeasuredTextSettings):
     """Losses and accuracies of the pretraining heads on a text."""
 
@@ -176,7 +165,6 @@ class MaskedEvaluation(MeasuredTextSettings):
     seed: int = option(1, "of pairs and masks")
 
 
-@dataclasses.dataclass(kw_only=True)
 class MaskPrediction(PredictionSettings):
     """Arguments of `tfnlp predict` of encoders without a head for pairs of texts."""
 
@@ -186,7 +174,6 @@ class MaskPrediction(PredictionSettings):
     top: int = option(5, "guesses a mask", at_least=1)
 
 
-@dataclasses.dataclass(kw_only=True)
 class PairPrediction(MaskPrediction):
     """Arguments of `tfnlp predict` of encoders with a head for pairs of texts."""
 
@@ -194,7 +181,6 @@ class PairPrediction(MaskPrediction):
     pair: str | None = option(None, "second text: does it follow the (one) text?")
 
 
-@dataclasses.dataclass(kw_only=True)
 class ElectraPrediction(PredictionSettings):
     """Arguments of `tfnlp predict` of an ELECTRA, which marks tokens that look replaced."""
 

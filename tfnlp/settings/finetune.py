@@ -1,9 +1,8 @@
 """Settings of fine-tuning that tasks share; those of one task stand in a file of its name."""
 
-import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import FIRST, Settings, option, redefine
+from tfnlp.settings.options import FIRST, Settings, option
 from tfnlp.settings.training import (
     DeviceSettings,
     OutputSettings,
@@ -25,13 +24,10 @@ FEATURES = (
 WORDS_ALONE = "words"
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
-    output={"group": "run"}, strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
-)  # fmt: skip
 class FinetuneSettings(
-    PrecisionSettings, DeviceSettings, RematSettings, RowSettings, OutputSettings
-):
+    PrecisionSettings, DeviceSettings, RematSettings, RowSettings, OutputSettings,
+    output={"group": "run"}, strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
+):  # fmt: skip
     """Fine-tune a pretrained model on a task."""
 
     # One process trains.
@@ -180,7 +176,6 @@ class FinetuneSettings(
                     raise ValueError(f"`{name}` can't be given with {other}; leave one of them out")
 
 
-@dataclasses.dataclass(kw_only=True)
 class HeadSettings(TokenBatchSettings, FinetuneSettings):
     """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
 
@@ -218,7 +213,6 @@ class HeadSettings(TokenBatchSettings, FinetuneSettings):
             raise ValueError("`batch_tokens` can't be given with `no_buckets`, rows of one length")
 
 
-@dataclasses.dataclass(kw_only=True)
 class ClassWeightSettings(Settings):
     """How often a class counts in the loss."""
 
@@ -230,7 +224,6 @@ class ClassWeightSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class SmoothingSettings(Settings):
     """Smoothing of labels."""
 
@@ -240,7 +233,6 @@ class SmoothingSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class PackSettings(Settings):
     """Whether rows hold several examples."""
 
@@ -252,7 +244,6 @@ class PackSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class TeacherSettings(Settings):
     """A larger model to learn from."""
 

@@ -1,6 +1,5 @@
 """Settings of the formats in which models are written: what `tfnlp export` takes for each."""
 
-import dataclasses
 from typing import ClassVar
 
 from tfnlp.settings.options import Settings, option
@@ -9,7 +8,6 @@ from tfnlp.settings.use import POOLINGS, ModelSettings
 _NETWORKS = "modules of encoders, GPTs and fine-tuned models"  # a heading of `--help`
 
 
-@dataclasses.dataclass(kw_only=True)
 class FormatSettings(Settings):
     """What every format takes.
 
@@ -22,7 +20,6 @@ class FormatSettings(Settings):
     overwrite: bool = option(False, "replace an earlier export")
 
 
-@dataclasses.dataclass(kw_only=True)
 class StoredSettings(FormatSettings):
     """Of what can hold its matrices in fewer bits."""
 
@@ -32,7 +29,6 @@ class StoredSettings(FormatSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class GraphSettings(StoredSettings):
     """Of modules that have a graph of ids for other runtimes."""
 
@@ -47,7 +43,6 @@ class GraphSettings(StoredSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class GPTPairSettings(GraphSettings):
     """Of the modules `model` and `preprocessor`."""
 
@@ -58,7 +53,6 @@ class GPTPairSettings(GraphSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class EncoderPairSettings(GPTPairSettings):
     """Of the modules `encoder` and `preprocessor`."""
 
@@ -73,7 +67,6 @@ _PROMPT = (
 )
 
 
-@dataclasses.dataclass(kw_only=True)
 class FillModuleSettings(FormatSettings):
     """Of a module of strings with masks to the words there."""
 
@@ -87,7 +80,6 @@ class FillModuleSettings(FormatSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class SentencesModuleSettings(GPTPairSettings):
     """Of a module of strings to one vector each."""
 
@@ -103,7 +95,6 @@ class SentencesModuleSettings(GPTPairSettings):
     prompt: str | None = option(None, _PROMPT)
 
 
-@dataclasses.dataclass(kw_only=True)
 class ElmoModuleSettings(FormatSettings):
     """Of the module of an ELMo."""
 
@@ -119,7 +110,6 @@ class ElmoModuleSettings(FormatSettings):
     l2: float = option(0.0, "penalty of the squared mixing scalars")
 
 
-@dataclasses.dataclass(kw_only=True)
 class WordVectorsModuleSettings(FormatSettings):
     """Of a module of texts to combined word vectors."""
 
@@ -133,7 +123,6 @@ class WordVectorsModuleSettings(FormatSettings):
     strip_punctuation: bool = option(False, "the module leaves punctuation out")
 
 
-@dataclasses.dataclass(kw_only=True)
 class TranslationModuleSettings(FormatSettings):
     """Of a module of sentences to translations."""
 
@@ -143,7 +132,6 @@ class TranslationModuleSettings(FormatSettings):
     length_penalty: float = option(0.6, "above 0 it favours long translations")
 
 
-@dataclasses.dataclass(kw_only=True)
 class TaskModuleSettings(GraphSettings):
     """Of the module of a fine-tuned model."""
 
@@ -165,7 +153,6 @@ class TaskModuleSettings(GraphSettings):
                 raise ValueError(f"`{name}` is for a model whose adapters are merged")
 
 
-@dataclasses.dataclass(kw_only=True)
 class SearchModuleSettings(FormatSettings):
     """Of a module of strings to the texts of an index."""
 
@@ -175,7 +162,6 @@ class SearchModuleSettings(FormatSettings):
     prompt: str | None = option(None, _PROMPT)
 
 
-@dataclasses.dataclass(kw_only=True)
 class PeftSettings(FormatSettings):
     """Of the low-rank updates that PEFT reads."""
 
@@ -195,7 +181,6 @@ FORMAT_SETTINGS: tuple[type[FormatSettings], ...] = (
 )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class ExportSettings(ModelSettings):
     """What `tfnlp export` takes of every model, beside the settings of the format."""
 

@@ -1,9 +1,8 @@
 """Settings of a GPT."""
 
-import dataclasses
 from typing import ClassVar
 
-from tfnlp.settings.options import option, redefine
+from tfnlp.settings.options import option
 from tfnlp.settings.text import (
     ExamplesSettings,
     MeasuredTextSettings,
@@ -16,14 +15,11 @@ from tfnlp.settings.use import PredictionSettings
 _BPE = "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words"
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class GPTSettings(
+    TrainingSettings, PositionSettings, StartSettings, PackSettings, SubwordTextSettings,
     batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="adamw",
     weight_decay=0.01, clip_norm=1.0,
-)  # fmt: skip
-class GPTSettings(
-    TrainingSettings, PositionSettings, StartSettings, PackSettings, SubwordTextSettings
-):
+):  # fmt: skip
     """Pretrain a GPT: the next token.
 
     The defaults are for small models on one machine. The paper (4.1): Adam, 2.5e-4 at its peak,
@@ -39,14 +35,12 @@ class GPTSettings(
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class GPTExamplesSettings(ExamplesSettings):
     """Windows of text."""
 
     bpe: str = option("gpt2", _BPE, choices=("gpt2", "gpt"), group="text")
 
 
-@dataclasses.dataclass(kw_only=True)
 class GPTEvaluation(MeasuredTextSettings):
     """The perplexity of a text."""
 
@@ -58,7 +52,6 @@ class GPTEvaluation(MeasuredTextSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class GPTPrediction(PredictionSettings):
     """Arguments of `tfnlp predict` of a GPT, which continues texts."""
 

@@ -13,7 +13,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 # Names that people know from transformers, sentence-transformers, peft and Keras, and ours: the
@@ -91,41 +91,32 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def redefine(**changes: Any) -> Callable[[type], type]:
-    """Return a class decorator that changes inherited fields; put it below `@dataclass`.
-
-    Args:
-        changes: For each field its new default, or a dict of arguments of `option` to change.
-    """
-
-    def change(cls: type) -> type:
-        hints = typing.get_type_hints(cls)
-        for name, new in changes.items():
-            old = next(
-                base.__dataclass_fields__[name]
-                for base in cls.__mro__
-                if name in base.__dict__.get("__dataclass_fields__", ())
-            )
-            new = dict(new) if isinstance(new, dict) else {"default": new}
-            default = {"default": old.default, "default_factory": old.default_factory}
-            if "default" in new:
-                default = {"default": new.pop("default")}
-            cls.__annotations__[name] = hints[name]
-            setattr(cls, name, dataclasses.field(**default, metadata={**old.metadata, **new}))
-        return cls
-
-    return change
-
-
-@dataclasses.dataclass(kw_only=True)
+@typing.dataclass_transform(kw_only_default=True, field_specifiers=(option,))
+@dataclasses.dataclass
 class Settings:
-    """Base of all settings.
+    """Base of all settings; the classes below it are dataclasses without being said to be.
+
+    What follows the bases of a class changes options that it inherits: a new default, or a dict of
+    arguments of `option`, as in `class Small(Large, size=8, steps={"help": "few"})`.
 
     Attributes:
         given: Names of the arguments that were given, as opposed to left at their defaults.
     """
 
     given: typing.ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **changes: Any) -> None:
+        hints = typing.get_type_hints(cls) if changes else {}
+        for name, new in changes.items():
+            every = (base.__dict__.get("__dataclass_fields__", {}) for base in cls.__mro__)
+            old = next(fields[name] for fields in every if name in fields)
+            new = dict(new) if isinstance(new, dict) else {"default": new}
+            default = {"default": old.default, "default_factory": old.default_factory}
+            if "default" in new:
+                default = {"default": new.pop("default")}
+            cls.__annotations__[name] = hints[name]
+            setattr(cls, name, dataclasses.field(**default, metadata={**old.metadata, **new}))
+        dataclasses.dataclass(kw_only=True)(cls)
 
     @classmethod
     def make(cls, **arguments: Any) -> Self:

@@ -1,6 +1,5 @@
 """Settings of `tfnlp plan`."""
 
-import dataclasses
 import os
 
 from tfnlp.settings.options import Settings, option
@@ -19,7 +18,6 @@ MODELS = {
 }
 
 
-@dataclasses.dataclass(kw_only=True)
 class PlanSettings(Settings):
     """A training step for the TPU's compiler."""
 

@@ -1,12 +1,10 @@
 """Settings of `tfnlp serve`."""
 
-import dataclasses
 from typing import Any
 
 from tfnlp.settings.options import Settings, option
 
 
-@dataclasses.dataclass(kw_only=True)
 class ServeSettings(Settings):
     """A module, where it is served, and the limits of requests."""
 

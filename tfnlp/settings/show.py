@@ -1,13 +1,11 @@
 """Settings of `tfnlp show`."""
 
-import dataclasses
 from typing import Any, ClassVar
 
 from tfnlp.settings.options import option
 from tfnlp.settings.use import ColumnSettings, ModelSettings
 
 
-@dataclasses.dataclass(kw_only=True)
 class ShowSettings(ModelSettings):
     """What all pictures take."""
 
@@ -16,7 +14,6 @@ class ShowSettings(ModelSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class AttentionSettings(ShowSettings):
     """What each head of a Transformer or a seq2seq model looks at."""
 
@@ -28,12 +25,10 @@ class AttentionSettings(ShowSettings):
     layer: int | None = option(None, "one layer, with its tokens, 1 the first", at_least=1)
 
 
-@dataclasses.dataclass(kw_only=True)
 class MixtureSettings(ShowSettings):
     """How much of each layer is in the mix that a fine-tuned model reads."""
 
 
-@dataclasses.dataclass(kw_only=True)
 class NeighbourSettings(ShowSettings):
     """Which words of a text are nearest to a word in its sentences, layer by layer."""
 
@@ -48,7 +43,6 @@ class NeighbourSettings(ShowSettings):
     top: int = option(5, "neighbours", at_least=1)
 
 
-@dataclasses.dataclass(kw_only=True)
 class ProbeSettings(ColumnSettings, ShowSettings):
     """What a linear classifier finds in each layer of a frozen model."""
 
@@ -64,7 +58,6 @@ class ProbeSettings(ColumnSettings, ShowSettings):
     limit: int = option(1000, "examples that are read, of which a fifth is held out", at_least=10)
 
 
-@dataclasses.dataclass(kw_only=True)
 class WordsSettings(ShowSettings):
     """A map of word vectors."""
 

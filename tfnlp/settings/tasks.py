@@ -12,11 +12,10 @@ from tfnlp.settings.finetune import (
     SmoothingSettings,
     TeacherSettings,
 )
-from tfnlp.settings.options import option, redefine
+from tfnlp.settings.options import option
 from tfnlp.settings.use import POOLINGS, ColumnSettings, LabelSetSettings
 
 
-@dataclasses.dataclass(kw_only=True)
 class ClassifySettings(
     ClassWeightSettings, SmoothingSettings, PackSettings, TeacherSettings, ColumnSettings,
     HeadSettings,
@@ -26,39 +25,32 @@ class ClassifySettings(
     task: ClassVar[str] = "classify"
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class LabelsSettings(
+    ClassWeightSettings, SmoothingSettings, PackSettings, LabelSetSettings, HeadSettings,
     label={"help": "name or number of a column of lists, or of names with a separator"},
     class_weights={
         "help": "how often an example that has the label counts in the loss; balanced: examples "
         "without it / examples with it. Those that are not named: 1"
     },
-)
-class LabelsSettings(
-    ClassWeightSettings, SmoothingSettings, PackSettings, LabelSetSettings, HeadSettings
-):
+):  # fmt: skip
     """Any number of labels for a text or a pair of texts."""
 
     task: ClassVar[str] = "labels"
 
 
-@dataclasses.dataclass(kw_only=True)
 class SimilaritySettings(PackSettings, TeacherSettings, ColumnSettings, HeadSettings):
     """A number for a pair of texts."""
 
     task: ClassVar[str] = "similarity"
 
 
-@dataclasses.dataclass(kw_only=True)
 class ChooseSettings(SmoothingSettings, TeacherSettings, ColumnSettings, HeadSettings):
     """Which of several texts goes on from a text."""
 
     task: ClassVar[str] = "choose"
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(max_length=384)
-class AnswerSettings(TeacherSettings, HeadSettings):
+class AnswerSettings(TeacherSettings, HeadSettings, max_length=384):
     """The part of a document that answers a question (SQuAD)."""
 
     task: ClassVar[str] = "answer"
@@ -68,7 +60,6 @@ class AnswerSettings(TeacherSettings, HeadSettings):
     max_answer: int = option(30, "pieces of an answer", group="model")
 
 
-@dataclasses.dataclass(kw_only=True)
 class WordSettings(ClassWeightSettings, SmoothingSettings, ColumnSettings, HeadSettings):
     """Of tasks with a tag for each word."""
 
@@ -79,14 +70,12 @@ class WordSettings(ClassWeightSettings, SmoothingSettings, ColumnSettings, HeadS
     stride: int = option(64, "pieces from one window of a longer text to the next", group="model")
 
 
-@dataclasses.dataclass(kw_only=True)
 class TagSettings(PackSettings, TeacherSettings, WordSettings):
     """A tag for each word: parts of speech, entities."""
 
     task: ClassVar[str] = "tag"
 
 
-@dataclasses.dataclass(kw_only=True)
 class RolesSettings(WordSettings):
     """The role of each word for a predicate (semantic role labelling)."""
 
@@ -97,9 +86,7 @@ class RolesSettings(WordSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(max_length=384, batch_size=1)
-class CorefSettings(HeadSettings):
+class CorefSettings(HeadSettings, max_length=384, batch_size=1):
     """Clusters of the mentions of a document that name the same (coreference)."""
 
     task: ClassVar[str] = "coref"
@@ -111,8 +98,8 @@ class CorefSettings(HeadSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class EmbedTaskSettings(
+    ColumnSettings, FinetuneSettings,
     batch_size={"default": 64, "help": "examples an update, all compared with each other"},
     accumulation={
         "help": "parts that an update is computed in, each of similar lengths; ranking compares "
@@ -124,8 +111,7 @@ class CorefSettings(HeadSettings):
         "text and one that belongs to it, then any that do not"
     },
     label={"help": "name or number of the column of a rating or a class, if there is one"},
-)
-class EmbedTaskSettings(ColumnSettings, FinetuneSettings):
+):  # fmt: skip
     """Vectors of sentences: pairs, triplets, ratings, or texts alone."""
 
     task: ClassVar[str] = "embed"
@@ -153,8 +139,8 @@ class EmbedTaskSettings(ColumnSettings, FinetuneSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class FillSettings(
+    BertSettings,
     text={
         "default": dataclasses.MISSING, "flag": "--train",
         "help": "text to learn from, given like --input of `tfnlp pretrain`",
@@ -173,8 +159,7 @@ class EmbedTaskSettings(ColumnSettings, FinetuneSettings):
         "12 layers x 768 in proportion more, up to 3e-4)",
     },
     warmup=0.06,
-)  # fmt: skip
-class FillSettings(BertSettings):
+):  # fmt: skip
     """Masked words: go on with a BERT's masked language model on your text.
 
     The numbers are those of Gururangan et al. 2020 ("Don't stop pretraining", appendix): AdamW,

@@ -1,9 +1,8 @@
 """Settings of text: to pretrain on, to measure on, to make examples or a vocabulary of."""
 
-import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import Settings, option, redefine
+from tfnlp.settings.options import Settings, option
 from tfnlp.settings.training import OutputSettings
 from tfnlp.settings.use import EvaluationSettings
 
@@ -19,7 +18,6 @@ TEXT_HELP = (
 )
 
 
-@dataclasses.dataclass(kw_only=True)
 class CorpusSettings(Settings):
     """A text, its held-out part and its vocabulary."""
 
@@ -35,12 +33,10 @@ class CorpusSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class TextSettings(CorpusSettings, OutputSettings):
     """The text of a run."""
 
 
-@dataclasses.dataclass(kw_only=True)
 class WordTextSettings(TextSettings):
     """The text of models that predict words from a list."""
 
@@ -51,7 +47,6 @@ class WordTextSettings(TextSettings):
     min_count: int = option(1, "leave rarer words out of the vocabulary", at_least=1, group="text")
 
 
-@dataclasses.dataclass(kw_only=True)
 class SubwordTextSettings(TextSettings):
     """The text of models that read pieces of words: from files or from prepared examples."""
 
@@ -74,7 +69,6 @@ class SubwordTextSettings(TextSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class MaskedTextSettings(SubwordTextSettings):
     """The text of models that fill masked pieces."""
 
@@ -84,7 +78,6 @@ class MaskedTextSettings(SubwordTextSettings):
     whole_word: bool = option(False, "mask whole words", group="text", record="training")
 
 
-@dataclasses.dataclass(kw_only=True)
 class PackSettings(Settings):
     """Whether rows of several documents keep them apart."""
 
@@ -96,7 +89,6 @@ class PackSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class MeasuredTextSettings(EvaluationSettings):
     """A text to measure a model on."""
 
@@ -104,14 +96,13 @@ class MeasuredTextSettings(EvaluationSettings):
     layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class ExamplesSettings(
+    CorpusSettings,
     held_out={"help": "without --valid: share of --input held out; training keeps it in memory"},
     vocab={
         "help": "vocabulary (byte pairs: a folder); built from --input if absent, by one process"
     },
-)
-class ExamplesSettings(CorpusSettings):
+):  # fmt: skip
     """Raw text to shards of training examples, by an Apache Beam pipeline."""
 
     restart: ClassVar[bool] = False  # the same command again goes on where it was stopped
@@ -131,21 +122,18 @@ class ExamplesSettings(CorpusSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class CasedExamplesSettings(ExamplesSettings):
     """Windows of sentences; masks are drawn when they are read."""
 
     cased: bool = option(False, "keep case and accents", group="text")
 
 
-@dataclasses.dataclass(kw_only=True)
 class PairExamplesSettings(CasedExamplesSettings):
     """Pairs of segments; masks are drawn when they are read."""
 
     short_seq_prob: float = option(0.1, "share of shorter pairs", group="text")
 
 
-@dataclasses.dataclass(kw_only=True)
 class VocabSettings(Settings):
     """Arguments of `tfnlp vocab`."""
 

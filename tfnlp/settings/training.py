@@ -1,6 +1,5 @@
 """Settings of training: the run's folder, devices, optimisation, checkpoints, sizes of models."""
 
-import dataclasses
 from typing import Any
 
 from tfnlp.settings.options import Settings, option
@@ -15,7 +14,6 @@ MOST_LAYERS = 1000  # a run's `config.json` with more can't be loaded
 CHANGED_SIZES = ("num_layers", "hidden_size", "num_heads", "intermediate_size")
 
 
-@dataclasses.dataclass(kw_only=True)
 class OutputSettings(Settings):
     """The folder of a run."""
 
@@ -26,7 +24,6 @@ class OutputSettings(Settings):
     restart: bool = option(False, "delete an earlier run there first", group="run")
 
 
-@dataclasses.dataclass(kw_only=True)
 class DeviceSettings(Settings):
     """The devices that a run trains on, and what runs it there."""
 
@@ -58,7 +55,6 @@ class DeviceSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class PrecisionSettings(Settings):
     """Whether matrix products are computed in numbers of 16 bits."""
 
@@ -83,7 +79,6 @@ class PrecisionSettings(Settings):
         return "mixed_bfloat16" if self.bf16 else None
 
 
-@dataclasses.dataclass(kw_only=True)
 class TrainingSettings(PrecisionSettings, DeviceSettings):
     """Optimisation, evaluations and checkpoints; the defaults are a family's recipe."""
 
@@ -145,7 +140,6 @@ class TrainingSettings(PrecisionSettings, DeviceSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class TokenBatchSettings(Settings):
     """Batches by tokens, for examples of mixed lengths."""
 
@@ -157,7 +151,6 @@ class TokenBatchSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class RematSettings(Settings):
     """What of a model of blocks is computed again in the backward pass."""
 
@@ -170,7 +163,6 @@ class RematSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class StartSettings(Settings):
     """The model to go on from."""
 
@@ -180,7 +172,6 @@ class StartSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class SizeSettings(RematSettings):
     """What can be changed of a published size, and dropout."""
 
@@ -200,7 +191,6 @@ class SizeSettings(RematSettings):
     dropout: float = option(0.1, "dropout rate", at_least=0, below=1, group="model")
 
 
-@dataclasses.dataclass(kw_only=True)
 class PositionSettings(SizeSettings):
     """Sizes of Transformers with a table of positions."""
 

@@ -1,9 +1,8 @@
 """Settings of encoder-decoders, which translate."""
 
-import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import option, redefine
+from tfnlp.settings.options import option
 from tfnlp.settings.training import (
     MOST_LAYERS,
     OutputSettings,
@@ -16,7 +15,6 @@ from tfnlp.settings.use import EvaluationSettings, PredictionSettings
 NO_ATTENTION = "none"
 
 
-@dataclasses.dataclass(kw_only=True)
 class PairSettings(OutputSettings):
     """Sentences and their translations."""
 
@@ -43,7 +41,6 @@ class PairSettings(OutputSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class TranslationTraining(TrainingSettings, TokenBatchSettings):
     """What only translation asks of training."""
 
@@ -67,12 +64,11 @@ class TranslationTraining(TrainingSettings, TokenBatchSettings):
             )
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class Seq2SeqSettings(
+    TranslationTraining, PairSettings,
     epochs=20, batch_size=64, learning_rate=3e-3, warmup=0.02, schedule="linear",
     optimizer="adam", weight_decay=0.0, clip_norm=1.0,
-)  # fmt: skip
-class Seq2SeqSettings(TranslationTraining, PairSettings):
+):  # fmt: skip
     """Train a recurrent encoder-decoder to translate, with attention or without."""
 
     attention: str = option(
@@ -94,12 +90,11 @@ class Seq2SeqSettings(TranslationTraining, PairSettings):
     dropout: float = option(0.2, "rate while training", at_least=0, below=1, group="model")
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class TransformerSettings(
+    TranslationTraining, SizeSettings, PairSettings,
     epochs=20, batch_size=128, learning_rate=1e-3, warmup=0.1, schedule="inverse_sqrt",
     optimizer="adam", weight_decay=0.0, clip_norm=0.0,
-)  # fmt: skip
-class TransformerSettings(TranslationTraining, SizeSettings, PairSettings):
+):  # fmt: skip
     """Train a Transformer to translate."""
 
     size: str = option(
@@ -109,7 +104,6 @@ class TransformerSettings(TranslationTraining, SizeSettings, PairSettings):
     norm_first: bool = option(False, "layer norms before the sub-layers, not after", group="model")
 
 
-@dataclasses.dataclass(kw_only=True)
 class TranslationEvaluation(EvaluationSettings):
     """BLEU of a text and its translation."""
 
@@ -124,7 +118,6 @@ class TranslationEvaluation(EvaluationSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class TranslationPrediction(PredictionSettings):
     """Arguments of `tfnlp predict` of a model that translates."""
 

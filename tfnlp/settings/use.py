@@ -1,6 +1,5 @@
 """Settings of what is done with a model: measure it, export it, predict, embed, search."""
 
-import dataclasses
 from typing import Any, ClassVar
 
 from tfnlp.settings.options import Settings, names_of, option, subclasses
@@ -13,14 +12,12 @@ MODEL_HELP = (
 POOLINGS = ("mean", "cls", "max", "last", "mean_sqrt_len", "weightedmean")
 
 
-@dataclasses.dataclass(kw_only=True)
 class ModelSettings(Settings):
     """The model that a command works with."""
 
     model: Any = option(help=MODEL_HELP, metavar="DIR")
 
 
-@dataclasses.dataclass(kw_only=True)
 class RowSettings(Settings):
     """How labelled examples are read."""
 
@@ -36,7 +33,6 @@ class RowSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class ColumnSettings(RowSettings):
     """Where the texts and labels of labelled examples stand."""
 
@@ -49,7 +45,6 @@ class ColumnSettings(RowSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class LabelSetSettings(ColumnSettings):
     """Where the texts and any number of labels of each stand."""
 
@@ -63,7 +58,6 @@ class LabelSetSettings(ColumnSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class KindSettings(Settings):
     """What is done with a model, a class for each kind of model."""
 
@@ -79,12 +73,10 @@ class KindSettings(Settings):
         return f"`{name}` is for {' or '.join(others)}, not for {cls.of}"
 
 
-@dataclasses.dataclass(kw_only=True)
 class EvaluationSettings(KindSettings):
     """What a model is measured on."""
 
 
-@dataclasses.dataclass(kw_only=True)
 class PairsEvaluation(ColumnSettings, EvaluationSettings):
     """How near the vectors of texts are that belong together."""
 
@@ -96,7 +88,6 @@ class PairsEvaluation(ColumnSettings, EvaluationSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class PredictionSettings(KindSettings, ModelSettings):
     """What `predict` does with a model."""
 
@@ -115,7 +106,6 @@ class PredictionSettings(KindSettings, ModelSettings):
             raise ValueError("no text: give texts as arguments or on standard input")
 
 
-@dataclasses.dataclass(kw_only=True)
 class EmbedSettings(ModelSettings):
     """Arguments of `tfnlp embed` and of `tfnlp.embed`."""
 
@@ -160,7 +150,6 @@ class EmbedSettings(ModelSettings):
     overwrite: bool = option(False, "replace the output of an earlier call")
 
 
-@dataclasses.dataclass(kw_only=True)
 class SearchSettings(PredictionSettings):
     """Arguments of `tfnlp predict` of an index: texts to look for."""
 
@@ -176,7 +165,6 @@ class SearchSettings(PredictionSettings):
     json: bool = option(False, "print JSON lines")
 
 
-@dataclasses.dataclass(kw_only=True)
 class CheckSettings(LabelSetSettings):
     """Arguments of `tfnlp check` and of `tfnlp.check`."""
 
@@ -199,7 +187,6 @@ class CheckSettings(LabelSetSettings):
     max_length: int = option(128, "longest sequence, in pieces", at_least=1)
 
 
-@dataclasses.dataclass(kw_only=True)
 class InspectSettings(Settings):
     """Arguments of `tfnlp inspect`."""
 
@@ -215,7 +202,6 @@ class InspectSettings(Settings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class VerifySettings(Settings):
     """Arguments of `tfnlp verify` and of `tfnlp.verify`."""
 
@@ -234,7 +220,6 @@ class VerifySettings(Settings):
     card: bool = option(False, "write the table into the model card, README.md of the folder")
 
 
-@dataclasses.dataclass(kw_only=True)
 class EvaluateTask(LabelSetSettings, EvaluationSettings):
     """Arguments of `TaskRun.evaluate`."""
 
@@ -248,7 +233,6 @@ class EvaluateTask(LabelSetSettings, EvaluationSettings):
     )
 
 
-@dataclasses.dataclass(kw_only=True)
 class PredictTask(PredictionSettings, LabelSetSettings):
     """Arguments of `tfnlp predict` of a fine-tuned model."""
 

@@ -1,27 +1,24 @@
 """Settings of word2vec, GloVe and the NNLM, whose use are vectors of words."""
 
-import dataclasses
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import option, redefine
+from tfnlp.settings.options import option
 from tfnlp.settings.text import LAYOUT_HELP, LAYOUTS, TEXT_HELP, TOKENIZE_HELP, WordTextSettings
 from tfnlp.settings.training import TrainingSettings
 from tfnlp.settings.use import EvaluationSettings, PredictionSettings
 
 
-@dataclasses.dataclass(kw_only=True)
 class CountedTextSettings(WordTextSettings):
     """The text of models of frequent words, which leave all others out."""
 
     lowercase: bool = option(False, "lower-case the text", group="text", record="text")
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class Word2VecSettings(
+    TrainingSettings, CountedTextSettings,
     epochs=5, batch_size=96, learning_rate=0.3, warmup=0.0, schedule="linear",
     optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
-)  # fmt: skip
-class Word2VecSettings(TrainingSettings, CountedTextSettings):
+):  # fmt: skip
     """Pretrain word2vec: one vector a word, from the words around it.
 
     The recipe is that of word2vec.c.
@@ -66,12 +63,11 @@ class Word2VecSettings(TrainingSettings, CountedTextSettings):
     buckets: int = option(200_000, "vectors that the n-grams share", at_least=1, group="model")
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class GloVeSettings(
+    TrainingSettings, CountedTextSettings,
     epochs=25, batch_size=4096, learning_rate=0.3, warmup=0.0, schedule="constant",
     optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
-)  # fmt: skip
-class GloVeSettings(TrainingSettings, CountedTextSettings):
+):  # fmt: skip
     """Pretrain GloVe: one vector a word, from how often it is near each other word."""
 
     dimension: int = option(100, "numbers in a vector", at_least=1, group="model")
@@ -92,12 +88,11 @@ class GloVeSettings(TrainingSettings, CountedTextSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
-@redefine(
+class NNLMSettings(
+    TrainingSettings, WordTextSettings,
     epochs=5, batch_size=512, learning_rate=1e-3, warmup=0.01, schedule="linear",
     optimizer="bert_adamw", weight_decay=0.0, clip_norm=1.0,
-)  # fmt: skip
-class NNLMSettings(TrainingSettings, WordTextSettings):
+):  # fmt: skip
     """Pretrain an NNLM: the next word from the vectors of the few before it."""
 
     context: int = option(4, "words to predict the next one from", at_least=1, group="model")
@@ -116,7 +111,6 @@ class NNLMSettings(TrainingSettings, WordTextSettings):
     )  # fmt: skip
 
 
-@dataclasses.dataclass(kw_only=True)
 class VectorEvaluation(EvaluationSettings):
     """What word vectors know of analogies and of people's judgements."""
 
@@ -134,7 +128,6 @@ class VectorEvaluation(EvaluationSettings):
             raise ValueError(f"there is nothing to measure on; give {asked}")
 
 
-@dataclasses.dataclass(kw_only=True)
 class NNLMEvaluation(VectorEvaluation):
     """The perplexity of a text, or what the word vectors know."""
 
@@ -153,7 +146,6 @@ class NNLMEvaluation(VectorEvaluation):
             raise ValueError("a text is measured apart from `analogies` and `similarity`")
 
 
-@dataclasses.dataclass(kw_only=True)
 class WordPrediction(PredictionSettings):
     """Arguments of `tfnlp predict` of word vectors, which finds the nearest words."""
 
