@@ -49,7 +49,7 @@ setup(
     package_data={
         "tfnlp": ["py.typed"],
         "tfnlp.books": ["*.txt"],
-        "tfnlp.runs.page": ["*.html"],
+        "tfnlp.runs": ["*.html"],
         "tfnlp.serving": ["page/*"],
     },
     python_requires=">=3.11",

@@ -10,7 +10,7 @@ from tests.cli.command import tfnlp
 from tests.hub import gpt_toy
 from tests.support import golden, run_python
 from tfnlp import checkpoints, models
-from tfnlp.runs.page.page import shown
+from tfnlp.runs.page import shown
 
 READER = pathlib.Path(__file__).with_name("task_reader.py")
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end", "a new day"]

@@ -15,9 +15,19 @@ from tests.tensorboard_pages import projected
 from tfnlp.cards import Card
 from tfnlp.data import Question, RoleSentence
 from tfnlp.data.labelled.coreference import CorefDocument
-from tfnlp.runs.page import charts
-from tfnlp.runs.page.page import Page, RunPage, measures, of_rows
-from tfnlp.tasks import Answer, Choose, Classify, Coref, Labels, Roles, Similarity, Tag, report
+from tfnlp.runs.page import Page, RunPage, curves, measures, of_rows
+from tfnlp.tasks import (
+    Answer,
+    Choose,
+    Classify,
+    Coref,
+    Labels,
+    Roles,
+    Similarity,
+    Tag,
+    charts,
+    report,
+)
 from tfnlp.tasks.answer import question_word
 from tfnlp.training import History
 from tfnlp.training.run import write_config
@@ -104,7 +114,7 @@ def written(directory, name, rows=None, task=None):
     page = Page(
         "A " + EVIL,
         CARD,
-        curves=charts.curves(History(**HISTORY), "accuracy"),
+        curves=curves(History(**HISTORY), "accuracy"),
         settings={"model": "toy " + EVIL, "training": {"rate": 5e-5, "updates": 1200}},
         **of_rows(task, rows, METRICS, guesses, "accuracy"),
     )
@@ -163,7 +173,7 @@ def test_a_page_is_alone_safe_and_begins_with_the_worst(task, tmp_path):
 
 
 def test_curves_have_all_points_and_the_best():
-    found = charts.curves(History(**HISTORY), "accuracy")
+    found = curves(History(**HISTORY), "accuracy")
     assert [figure["title"] for figure in found] == ["loss", "accuracy"]
     training, held_out = found[1]["data"]
     assert (training["x"], training["y"]) == ([10], [0.5])
@@ -174,7 +184,7 @@ def test_curves_have_all_points_and_the_best():
     longer = History(
         [{"step": 1, "class_accuracy": 0.5}], [{"step": 1, "accuracy": 0.4, "f1/x": 0}]
     )
-    (both,) = charts.curves(longer)
+    (both,) = curves(longer)
     assert [trace["y"] for trace in both["data"]] == [[0.5], [0.4]]
 
 
@@ -211,9 +221,12 @@ def test_entities_are_counted_by_type():
         ["PER", "0.000", "0.000", "0.000", "2", "1"],
         ["LOC", "0.500", "1.000", "0.667", "1", "2"],
     ]
-    chart = TASKS["tag"].chart(examples)
-    assert chart.truth == ["PER", "PER", "O", "LOC", "PER"]
-    assert chart.guess == ["PER", "O", "O", "LOC", "LOC"]
+    (heat,) = TASKS["tag"].chart(examples)["data"]
+    rows = dict(zip(heat["y"], heat["text"], strict=True))  # gold, then predicted
+    assert heat["x"][2:] == ["O", "LOC", "PER"]
+    assert [rows[name][2:] for name in ("O", "LOC", "PER")] == [
+        ["1", "", ""], ["", "1", ""], ["1", "1", "1"],
+    ]  # fmt: skip
 
 
 def test_answers_by_question_word():
@@ -236,12 +249,21 @@ def test_classes_have_precision_and_recall():
 
 
 def test_a_map_has_groups_and_numbers():
-    places, names = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], ["a", "<b>", "c"]
-    figure = charts.picture(report.Map("m", places, names, ["x", "y", "x"]))
-    assert [(trace["name"], trace["x"]) for trace in figure["data"]] == [("x", [0, 4]), ("y", [2])]
+    vectors, names = np.array([[0.0, 0], [3, 1], [6, 0], [9, 1]]), ["a", "<b>", "c", "d"]
+    places = [x for x, _ in charts.plane(vectors[:3])]
+    figure = charts.text_map("m", vectors[:3], names[:3], ["x", "y", "x"])
+    assert [(trace["name"], trace["x"]) for trace in figure["data"]] == [
+        ("x", places[::2]), ("y", places[1:2]),
+    ]  # fmt: skip
     assert figure["data"][1]["text"] == ["&lt;b&gt;<br>y"]
-    pairs = charts.picture(report.Map("m", [*places, [6.0, 7.0]], [*names, "d"], [0.5, 1.5], True))
-    assert pairs["data"][0]["x"] == [0, 2, None, 4, 6, None]
+    pairs, places = charts.text_map("m", vectors, names, [0.5, 1.5], True), charts.plane(vectors)
+    assert pairs["data"][0]["x"] == [
+        places[0][0],
+        places[1][0],
+        None,
+        *(x for x, _ in places[2:]),
+        None,
+    ]
     assert pairs["data"][0]["marker"]["color"] == [0.5, 0.5, None, 1.5, 1.5, None]
     square = charts.plane([[0, 0, 1], [0, 2, 1], [1, 0, 1], [1, 2, 1]])
     assert sorted(abs(x) for x, _ in square) == [1] * 4 and sorted(y for _, y in square)[0] == -0.5
@@ -262,8 +284,8 @@ def test_context_is_cut_and_marked():
 
 def test_commonest_classes_alone_are_pictured():
     truth = [f"c{i:02}" for i in range(30) for _ in range(i + 1)]
-    assert report.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
-    assert report.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
+    assert charts.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
+    assert charts.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
 
 
 @pytest.mark.slow

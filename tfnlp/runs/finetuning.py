@@ -42,7 +42,7 @@ from tfnlp.runs.finetune_recipe import (
     settings_of,
     task_of,
 )
-from tfnlp.runs.page.page import EXAMPLES, RunPage, of_rows
+from tfnlp.runs.page import EXAMPLES, RunPage, mapped, of_rows
 from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.projector import write_projector
 from tfnlp.runs.sentence_training import SentenceRuns
@@ -51,8 +51,7 @@ from tfnlp.runs.task_card import card_of_task, facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher
 from tfnlp.runs.tuning import Run, TuningRuns
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
-from tfnlp.tasks import Embed, Fill, HeadTask, Task
-from tfnlp.tasks.report import Map
+from tfnlp.tasks import Embed, Fill, HeadTask, Task, charts
 from tfnlp.text import split_words
 from tfnlp.training import is_compiled
 
@@ -334,13 +333,14 @@ class HeadRuns(TuningRuns):
         write_lines(os.path.join(run.folder, task_folder.PREDICTIONS), lines)
         plateau = task.plateau(self.dev, predictions, results["metrics"], self.metric)
         rows = list(map(task.report_row, self.dev, predictions))
-        vectors = model.vectors(self.dev[:EXAMPLES])
-        attention = worst_attention(model, self.dev, rows) if page.writes else None
-        more = (baselines, self.metric, vectors, attention)
-        sections = of_rows(task, rows, results["metrics"], *more)
-        page.write(card_of_task(task, run.config, results, run.folder), **sections)
+        vectors, drawn = model.vectors(self.dev[:EXAMPLES]), None
         if vectors is not None:
-            drawn = next(chart for chart in sections["charts"] if isinstance(chart, Map))
-            columns = {"text": drawn.texts, "gold": drawn.groups}
+            columns = mapped(task, rows[:EXAMPLES])
             write_projector(run.folder, "examples", vectors, columns)
+            title = f"{len(vectors)} examples, by the vectors of the last layer"
+            drawn = charts.text_map(title, vectors, *columns.values())
+        attention = worst_attention(model, self.dev, rows) if page.writes else None
+        more = (baselines, self.metric, drawn, attention)
+        card = card_of_task(task, run.config, results, run.folder)
+        page.write(card, **of_rows(task, rows, results["metrics"], *more))
         return plateau

@@ -17,7 +17,7 @@ from tfnlp.files import local_copy, write_lines, written_whole
 from tfnlp.published import at_revision, is_published
 from tfnlp.runs.devices import alone, check_batch, check_rows, check_weights, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.page.page import RunPage, measures
+from tfnlp.runs.page import RunPage, measures
 from tfnlp.runs.projector import WORDS, write_projector
 from tfnlp.training import workers_of
 from tfnlp.training.optimizers import optimizer_settings

@@ -33,11 +33,11 @@ from tfnlp.runs.checking import say_read
 from tfnlp.runs.devices import check_batch_memory, shown_weights
 from tfnlp.runs.finetune_examples import say, shown_source
 from tfnlp.runs.finetune_recipe import max_length_of, settings_of
-from tfnlp.runs.page.charts import plane
-from tfnlp.runs.page.page import EXAMPLES, RunPage, measures, shown
+from tfnlp.runs.page import EXAMPLES, RunPage, measures, shown
 from tfnlp.runs.projector import write_projector
 from tfnlp.runs.tuning import Run, TuningRuns, shown_measures
 from tfnlp.settings.tasks import EmbedTaskSettings
+from tfnlp.tasks import charts
 from tfnlp.tasks.embed import (
     Embed,
     check_alike,
@@ -47,7 +47,6 @@ from tfnlp.tasks.embed import (
     score_sentences,
     unit_rows,
 )
-from tfnlp.tasks.report import Chart, Histogram, Map, Scatter
 from tfnlp.training import is_compiled
 from tfnlp.training.run import read_config
 
@@ -278,33 +277,34 @@ _PAIRS = 200  # that are drawn
 
 def space_charts(
     examples: Sequence[Any], spaces: Mapping[str, Mapping[str, np.ndarray]]
-) -> Iterator[Chart]:
-    """Yield maps of pairs of texts, in the plane of the two principal axes, and their cosines.
+) -> Iterator[charts.Figure]:
+    """Yield maps of pairs of texts, and their cosines.
 
     `spaces` have for each title the vector of each text.
     """
     for title, vectors in spaces.items():
         some = examples[:: -(-len(examples) // _PAIRS)]
         texts = [text for example in some for text in example.segments[:2]]
-        places = plane(unit_rows([vectors[text] for text in texts]))
+        units = unit_rows([vectors[text] for text in texts])
         labels = [example.label for example in some]
-        yield Map(f"{len(some)} pairs, {title}", places, texts, labels, pairs=True)
+        yield charts.text_map(f"{len(some)} pairs, {title}", units, texts, labels, pairs=True)
     for title, vectors in spaces.items():
         yield _cosines(f"Cosines, {title}", examples, vectors)
 
 
 def _cosines(
     title: str, examples: Sequence[Any], vectors: Mapping[str, np.ndarray]
-) -> Histogram | Scatter:
-    """Return the cosines of pairs; of pairs alone beside those with texts of other pairs."""
+) -> charts.Figure:
+    """Draw the cosines of pairs; of pairs alone beside those with texts of other pairs."""
     u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
     cosines, others = (np.sum(u * x, 1) for x in (v, np.roll(v, len(v) // 2, axis=0)))
     labels = [example.label for example in examples]
     if isinstance(labels[0], int | float):
-        return Scatter(labels, cosines.tolist(), title, "rating", "cosine", same_scale=False)
+        more = ("rating", "cosine", False)
+        return charts.scatter(labels, cosines.tolist(), title, *more)
     groups = {"pairs": cosines, "other texts": others}
     if labels[0] is not None:
         names = np.array(labels)
         groups = {name: cosines[names == name] for name in sorted(set(labels))}
     lists = {name: values.tolist() for name, values in groups.items()}
-    return Histogram(title, "cosine", lists, overlay=True)
+    return charts.histogram(title, "cosine", lists, overlay=True)

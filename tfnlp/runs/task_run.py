@@ -27,7 +27,7 @@ from tfnlp.runs.finetune_examples import (
     say_unmeasured,
     shown_source,
 )
-from tfnlp.runs.page.page import PAGE, Page, of_rows, plotly
+from tfnlp.runs.page import PAGE, Page, of_rows, plotly
 from tfnlp.runs.task_card import card_of_task
 from tfnlp.settings.use import EvaluateTask, PredictTask
 
@@ -290,7 +290,7 @@ class TaskRun:
         source = f"{shown_source(config.data)}, {len(examples):,} examples"
         rows = list(map(task.report_row, examples, predictions))
         attention = worst_attention(self.task_model, examples, rows)
-        more = (task.baselines(task.golds(examples)), main, None, attention)
+        more = (task.baselines(task.golds(examples)), main, attention)
         page = Page(
             f"{shown_name(self.path)}: {task.name}, measured on {source}",
             self._card(),

@@ -21,7 +21,7 @@ from tfnlp.runs.backbone import load_backbone
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_examples import crc32, read_parts, say
 from tfnlp.runs.finetune_recipe import kept_numbers, make_trainer, optimizer_of, remedies
-from tfnlp.runs.page.page import RunPage
+from tfnlp.runs.page import RunPage
 from tfnlp.tasks import Task
 from tfnlp.tasks.baselines import Baseline, shown_baseline
 from tfnlp.training.checkpoints import drop_slots

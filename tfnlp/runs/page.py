@@ -9,25 +9,25 @@ import importlib.resources
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import keras
-import numpy as np
 
 from tfnlp.cards import Card
 from tfnlp.extras import MissingPackage, needed, say_once
 from tfnlp.files import joined, write_text
 from tfnlp.objectives.measure_names import in_words
-from tfnlp.runs.page import charts
 from tfnlp.tasks import HeadTask
 from tfnlp.tasks.baselines import Baseline
-from tfnlp.tasks.report import Attention, Chart, Map, Table
+from tfnlp.tasks.charts import Figure, figure
+from tfnlp.tasks.report import Table
 from tfnlp.training import History, Trainer
 from tfnlp.training.run import read_config
 
 PAGE = "page.html"
+_FIRST, _LAST = ("loss",), ("learning_rate", "gradient_norm")  # of the curves
 _SECONDS = 10  # after which the page of a run that goes on is loaded again
 EXAMPLES = 500  # that a page has; their file has all
 
@@ -43,8 +43,8 @@ class Page:
     title: str
     card: Card
     measures: Sequence[Table] = ()
-    curves: Sequence[charts.Figure] = ()
-    charts: Sequence[Chart] = ()
+    curves: Sequence[Figure] = ()
+    charts: Sequence[Figure] = ()
     examples: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     live: bool = False
@@ -61,7 +61,7 @@ class Page:
             "live": self.live,
             "measures": [dataclasses.asdict(table) for table in self.measures],
             "curves": self.curves,
-            "charts": [charts.picture(chart) for chart in self.charts],
+            "charts": self.charts,
             "examples": self.examples,
             "facts": [(n, x) for n, x in self.card.facts().items() if n != "measures"],
             "settings": [*_flat(self.settings)],
@@ -71,7 +71,7 @@ class Page:
         refresh = f'<meta http-equiv="refresh" content="{_SECONDS}">' if self.live else ""
         parts = {"title": html.escape(self.title), "refresh": refresh, "data": text}
         parts["plotly"] = _plotly_js()
-        template = importlib.resources.files("tfnlp.runs.page").joinpath(PAGE).read_text("utf-8")
+        template = importlib.resources.files("tfnlp.runs").joinpath(PAGE).read_text("utf-8")
         write_text(path, re.sub(r"@(title|refresh|data|plotly)@", lambda m: parts[m[1]], template))
 
 
@@ -97,11 +97,11 @@ class RunPage:
             return
         trainer = self._trainer
         settings = {n: x for n, x in read_config(self._folder).items() if n != "files"}
-        curves = charts.curves(trainer.history, self._main, trainer.objective.report)
-        sections = {"measures": [held_out(trainer.history, self._main)], **sections}
-        Page(self._title, card, curves=curves, settings=settings, live=live, **sections).write(
-            self.path
-        )
+        history, main = trainer.history, self._main
+        sections = {"measures": [held_out(history, main)], **sections}
+        lines = curves(history, main, trainer.objective.report)
+        page = Page(self._title, card, curves=lines, settings=settings, live=live, **sections)
+        page.write(self.path)
 
     def callback(self, card: Card) -> keras.callbacks.Callback:
         """Return a callback of `Trainer.fit`, which writes the page after each evaluation."""
@@ -112,6 +112,61 @@ class RunPage:
         if self.writes:
             print(f"page: {self.path}", flush=True)
         return keras.callbacks.LambdaCallback(on_train_begin=write, on_epoch_end=write)
+
+
+def curves(
+    history: History, main: str = "loss", report: Callable[[dict], dict] = dict
+) -> list[Figure]:
+    """Return a chart for each value of a history, in training and held out.
+
+    The loss and `main` come first, the learning rate and the norm of the gradient last. A measure
+    that training has of its batches under a longer name, such as `class_accuracy` for `accuracy`,
+    is drawn beside the held-out one. The best held-out value is written.
+
+    Args:
+        report: An objective's function that derives values from means.
+    """
+    train, held_out = [report(row) for row in history.train], history.validation
+    learnt, measured = _value_names(train), _value_names(held_out)
+    beside = {name: [n for n in learnt if n.endswith(f"_{name}")] for name in measured}
+    beside = {name: n[0] for name, n in beside.items() if len(n) == 1 and name not in learnt}
+    names = [name for name in (*measured, *learnt) if name not in beside.values()]
+    names = dict.fromkeys([*_FIRST, main, *(n for n in names if n not in _LAST), *_LAST])
+    found, drawn = [], []
+    for name in names:
+        lines = (
+            ("training", train, beside.get(name, name), {"mode": "lines"}),
+            ("held out", held_out, name, {"mode": "lines+markers"}),
+        )
+        data = [
+            {"type": "scatter", "name": label, "line": {"width": 1.5}, **style, **_line(rows, key)}
+            for label, rows, key, style in lines
+        ]
+        layout: dict[str, Any] = {"xaxis": {"title": {"text": "updates"}}}
+        if name in measured:
+            step = history.best_step(name)
+            best = next(r[name] for r in held_out if r["step"] == step and name in r)
+            place = {"x": step, "y": best, "text": f"{best:.4g}", "showarrow": False, "yshift": 12}
+            layout["annotations"] = [place]
+        if name.endswith("perplexity"):
+            layout["yaxis"], layout["annotations"] = {"type": "log"}, []
+        points = [(trace["x"], trace["y"]) for trace in data]
+        if any(trace["x"] for trace in data) and points not in drawn:  # as `class_loss` and `loss`
+            drawn.append(points)
+            layout["showlegend"] = all(trace["x"] for trace in data)
+            found.append(figure(in_words(name), data, layout))
+    return found
+
+
+def _value_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of values, without those of single labels."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if name != "step" and "/" not in name]
+
+
+def _line(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, list]:
+    points = [row for row in rows if name in row]
+    return {"x": [row["step"] for row in points], "y": [row[name] for row in points]}
 
 
 def held_out(history: History, main: str = "loss") -> Table:
@@ -170,14 +225,12 @@ def of_rows(
     metrics: Mapping[str, float],
     baselines: Mapping[str, Baseline],
     main: str,
-    vectors: np.ndarray | None = None,
-    attention: Attention | None = None,
+    *more: Figure | None,
 ) -> dict[str, Any]:
     """Return the sections of a `Page` about labelled examples: `rows` of `Task.report_row`.
 
-    The measure `main` stands first. `vectors` `[M, F]` of the first examples make a map.
+    The measure `main` stands first, and `more` charts last.
     """
-    more = [None if vectors is None else _map(task, rows, vectors), attention]
     beside = {name: f"{shown(b.value)} ({b.guess})" for name, b in baselines.items()}
     return {
         "measures": [measures(metrics, beside, "simplest guess", main), *task.tables(rows)],
@@ -186,15 +239,13 @@ def of_rows(
     }
 
 
-def _map(task: HeadTask, rows: Sequence[Mapping[str, Any]], vectors: np.ndarray) -> Map:
-    """Return a map of examples, in the plane of the two principal axes of their vectors."""
-    some = rows[: len(vectors)]
-    texts = ["".join(text for text, _ in task.error_cells(row)[-1]) for row in some]
-    groups = [row["gold"] for row in some]
+def mapped(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the texts and the gold of rows of `Task.report_row`, as columns for a map."""
+    texts = ["".join(text for text, _ in task.error_cells(row)[-1]) for row in rows]
+    golds = [row["gold"] for row in rows]
     if task.labels:  # classes may be numbers
-        groups = [", ".join(map(str, x)) if isinstance(x, list | tuple) else str(x) for x in groups]
-    title = f"{len(some)} examples, by the vectors of the last layer"
-    return Map(title, charts.plane(vectors), texts, groups)
+        golds = [", ".join(map(str, x)) if isinstance(x, list | tuple) else str(x) for x in golds]
+    return {"text": texts, "gold": golds}
 
 
 def shown(value: Any) -> str:
