@@ -13,7 +13,7 @@ from tfnlp.families.recognition import load_pretrained
 from tfnlp.files import check_space, written_whole
 from tfnlp.published import at_revision, is_published
 from tfnlp.runs.finetune_examples import say
-from tfnlp.training.run import read_config
+from tfnlp.training.run import is_run, read_config
 
 WEIGHTS, SAVED = "backbone.weights.h5", "backbone"
 
@@ -26,9 +26,9 @@ def load_backbone(model: Any, output: str | None = None, settings: Any = None) -
     Runs in the folder `output` may have begun: a published model is then loaded at the commit or
     version that they began with.
     """
-    begun = None if output is None else _begun_with(model, output)
-    loaded = load_pretrained(begun or model)
-    if begun is not None:
+    begun = model if output is None else as_begun(model, output)
+    loaded = load_pretrained(begun)
+    if begun is not model:
         loaded.path = model
     if loaded.left_out is not None:
         say(str(loaded.path), f"the head of its {loaded.left_out} is left out; a new one is learnt")
@@ -53,16 +53,20 @@ def _marked(loaded: Pretrained, settings: Any) -> Pretrained:
     return dataclasses.replace(loaded, make_tokenizer=lambda: tokenizer, sentence_functions={})
 
 
-def _begun_with(model: Any, output: str) -> str | None:
-    """Return the published name of the commit or version that runs in a folder have recorded."""
+def as_begun(model: Any, output: str) -> Any:
+    """Return a published name at the commit or version that runs in a folder have begun with."""
     if not is_published(model):
-        return None
-    for path in glob.glob(os.path.join(glob.escape(output), "**", "config.json"), recursive=True):
-        backbone = read_config(os.path.dirname(path)).get("backbone")
-        source = backbone.get("published") if isinstance(backbone, dict) else None
-        if isinstance(source, dict) and source.get("name") == model:
-            return at_revision(model, source.get("revision"))
-    return None
+        return model
+    below = glob.glob(os.path.join(glob.escape(output), "**", "config.json"), recursive=True)
+    for folder in [output] if is_run(output) else map(os.path.dirname, below):
+        config = read_config(folder)
+        backbone, pretraining = (config.get(name) or {} for name in ("backbone", "training"))
+        known = backbone.get("published") or {
+            "name": pretraining.get("from"), "revision": pretraining.get("from_revision"),
+        }  # fmt: skip
+        if known["name"] == model and known["revision"] is not None:
+            return at_revision(model, known["revision"])
+    return model
 
 
 def backbone_config(backbone: Any) -> dict[str, Any]:

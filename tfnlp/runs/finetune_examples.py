@@ -200,6 +200,12 @@ def shown_source(source: Any) -> str:
     return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown
 
 
+def source_names(source: Any) -> list[str]:
+    """Return the names of files, without their folders; of Python's rows none."""
+    paths = paths_of(source, "examples") or ()
+    return [x if x.startswith("tfds:") else os.path.basename(x) for x in map(os.fspath, paths)]
+
+
 def fold_numbers(task: type[HeadTask], examples: Sequence[Any], count: int) -> np.ndarray:
     """Return the fold of each example, int `[N]` from 0 on, drawn at random with a fixed seed.
 

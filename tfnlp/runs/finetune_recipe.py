@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp import tasks, training
+from tfnlp import tasks
 from tfnlp.data.labelled.examples import class_name
 from tfnlp.families.sizes import (
     FEW_WEIGHTS,
@@ -150,37 +150,6 @@ def measured_by(task: HeadTask, dev: list[Any], metric: str) -> str:
     return metric if metric in known else next(iter(known))
 
 
-def make_trainer(
-    config: FinetuneSettings,
-    strategy: Any,
-    task: Any,
-    settings: dict[str, Any],
-    steps: int,
-    folder: str | None,
-    seed: int,
-) -> Any:
-    """Return the `Trainer` of one run."""
-    more = {}
-    if settings["layer_decay"] != 1 or settings["freeze"]:
-        more["layer_rates"] = training.LayerRates(settings["layer_decay"], settings["freeze"])
-    warmup = int(settings["warmup"] * steps)
-    return training.Trainer(
-        task,
-        optimizer_of(settings),
-        training.schedule("linear", settings["learning_rate"], steps, warmup),
-        strategy=strategy,
-        clip_norm=settings["clip_norm"] or None,
-        accumulation=settings["accumulation"],
-        steps_per_call=10,
-        jit_compile=config.jit,
-        seed=seed,
-        directory=folder,
-        keep=1,
-        remat=config.remat,
-        **more,
-    )
-
-
 def task_of(model: Any, settings: dict[str, Any]) -> Any:
     """Return what is learnt of a `tfnlp.hub.TaskModel`."""
     options = {name: settings[name] for name in ("label_smoothing",) if name in settings}
@@ -222,11 +191,6 @@ def kept_numbers(
         if getattr(config, name) is None and before:
             found[name] = before
     return found
-
-
-def optimizer_of(settings: dict[str, Any]) -> Any:
-    """Return the optimizer of a run."""
-    return training.optimizer(settings["optimizer"], settings["weight_decay"])
 
 
 BALANCED = "balanced"

@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfnlp import __version__
-from tfnlp.cards import Card
+from tfnlp.cards import Card, base_of
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
 from tfnlp.families.fitting import SECTION
@@ -31,6 +31,7 @@ from tfnlp.runs.finetune_examples import (
     say_labels,
     say_unmeasured,
     shown_source,
+    source_names,
 )
 from tfnlp.runs.finetune_recipe import (
     check_pack,
@@ -47,7 +48,6 @@ from tfnlp.runs.pretraining import train_family
 from tfnlp.runs.projector import write_projector
 from tfnlp.runs.sentence_training import SentenceRuns
 from tfnlp.runs.several import is_single, run_all, search
-from tfnlp.runs.task_card import card_of_task, facts_of
 from tfnlp.runs.teaching import Teaching, check_teacher
 from tfnlp.runs.tuning import Run, TuningRuns
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
@@ -295,11 +295,18 @@ class HeadRuns(TuningRuns):
         )
 
     def facts(self) -> dict[str, Any]:
-        data = (self.config.train, self.config.dev, len(self.train), len(self.dev))
-        return {"cut": self._cut, **facts_of(self.backbone, *data)}
+        config, (_, licence) = self.config, base_of(self.backbone)
+        base = None if self.backbone.path is None else os.fspath(self.backbone.path)
+        if base is not None and os.path.exists(base):
+            base = os.path.abspath(base)
+        names = source_names(config.train)
+        dev = [f"{x}, held out" for x in names] if config.dev is None else source_names(config.dev)
+        data = {"train": names, "examples": len(self.train), "dev": dev}
+        data["dev_examples"] = len(self.dev)
+        return {"cut": self._cut, "base": base, "licence": licence, "data": data}
 
     def card(self, run: Run, results: dict[str, Any]) -> Card:
-        return card_of_task(self.task, run.config, results, run.folder)
+        return task_folder.card_of_task(self.task, run.config, results, run.folder)
 
     def measured(self, run: Run) -> tuple[dict[str, float], str]:
         dev, batches = run.dev
@@ -341,6 +348,6 @@ class HeadRuns(TuningRuns):
             drawn = charts.text_map(title, vectors, *columns.values())
         attention = worst_attention(model, self.dev, rows) if page.writes else None
         more = (baselines, self.metric, drawn, attention)
-        card = card_of_task(task, run.config, results, run.folder)
+        card = task_folder.card_of_task(task, run.config, results, run.folder)
         page.write(card, **of_rows(task, rows, results["metrics"], *more))
         return plateau

@@ -1,7 +1,7 @@
 """Pretraining of any family: text to a run's folder, and on from where a run was stopped."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, readable, with_examples
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.files import local_copy, write_lines, written_whole
-from tfnlp.published import at_revision, is_published
+from tfnlp.runs.backbone import as_begun
 from tfnlp.runs.devices import alone, check_batch, check_rows, check_weights, devices
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.page import RunPage, measures
@@ -24,8 +24,6 @@ from tfnlp.training.optimizers import optimizer_settings
 from tfnlp.training.run import (
     check_run,
     delete_run,
-    is_run,
-    read_config,
     record_files,
     write_config,
 )
@@ -56,7 +54,8 @@ def _train(
     given = config
 
     def load(path: Any, family: Family | None = None, dtype: str | None = None) -> Pretrained:
-        return load_pretrained(_as_begun(given) if path == given.start else path, family, dtype)
+        begins = path == given.start and not given.restart
+        return load_pretrained(as_begun(path, given.output) if begins else path, family, dtype)
 
     config, before = family.begin(config, load)
     check_rows(family, config, before, workers_of(strategy).count)
@@ -79,7 +78,11 @@ def _train(
         prepared.fill(encoder, trained)
         task = prepared.objective(trained)
     print(prepared.describe(encoder, trained, steps), flush=True)
-    trainer = make_trainer(config, task, strategy, loss_scale=prepared.loss_scale)
+    trainer = make_trainer(
+        config, vars(config), task, strategy, steps, loss_scale=prepared.loss_scale,
+        steps_per_call=config.steps_per_call, seed=config.seed, directory=config.output,
+        keep=config.keep,
+    )  # fmt: skip
     if prepared.first and not trainer.restore():
         print(_line(prepared, "before", prepared.measure(trainer)), flush=True)
     page = RunPage(config.output, f"{shown_name(config.output)}: {family.short_title}", trainer)
@@ -117,18 +120,6 @@ def _line(prepared: Preparation, when: str, results: dict[str, float]) -> str:
     if set(results) <= {"step"}:
         return f"held out, {when}: nothing to measure is left in this text; hold out more"
     return prepared.line(when, results)
-
-
-def _as_begun(config: Any) -> Any:
-    """Return `start` at the commit or version that the run has begun with."""
-    if not is_published(config.start) or config.restart or not is_run(config.output):
-        return config.start
-    known = read_config(config.output).get("training")
-    if not isinstance(known, dict) or known.get("from") != config.start:
-        return config.start
-    if "from_revision" not in known:
-        return config.start
-    return at_revision(config.start, known["from_revision"])
 
 
 def _steps(config: Any, batches: Any) -> int:
@@ -186,21 +177,19 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
     record_files(config.output, [vocabulary.name, *prepared.files])
 
 
-def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
-    """Return the `Trainer` that a `TrainingSettings` describes."""
-    warmup = int(config.warmup * config.steps)
+def make_trainer(
+    config: Any, numbers: Mapping[str, Any], task: Any, strategy: Any, steps: int, **more: Any
+) -> Any:
+    """Return the `Trainer` of a run; `numbers` are those of its optimisation."""
+    kind, warmup = numbers.get("schedule", "linear"), int(numbers["warmup"] * steps)
     return training.Trainer(
         task,
-        training.optimizer(config.optimizer, config.weight_decay),
-        training.schedule(config.schedule, config.learning_rate, config.steps, warmup),
+        training.optimizer(numbers["optimizer"], numbers["weight_decay"]),
+        training.schedule(kind, numbers["learning_rate"], steps, warmup),
         strategy=strategy,
-        clip_norm=config.clip_norm or None,
-        accumulation=config.accumulation,
-        steps_per_call=config.steps_per_call,
+        clip_norm=numbers["clip_norm"] or None,
+        accumulation=numbers["accumulation"],
         jit_compile=config.jit,
-        seed=config.seed,
-        directory=config.output,
-        keep=config.keep,
         remat=getattr(config, "remat", "none"),
         **more,
     )

@@ -16,11 +16,13 @@ import inspect
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tfnlp import models
+from tfnlp.cards import Card, data_lines, licence_of, shown_name
 from tfnlp.checkpoints.heads import assign_head
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.families import FAMILIES
@@ -39,7 +41,7 @@ from tfnlp.hub import TaskModel
 from tfnlp.models.shapes import count_weights
 from tfnlp.runs.backbone import SAVED, WEIGHTS, backbone_config, kept_backbone
 from tfnlp.runs.devices import check_trained
-from tfnlp.tasks import TASKS, task_of
+from tfnlp.tasks import TASKS, HeadTask, task_of
 from tfnlp.text import WordIndex
 from tfnlp.text.lines import read_lines
 from tfnlp.training.checkpoints import check_finite, model_variables
@@ -49,6 +51,7 @@ WORDS, RESULTS = "words.txt", "results.json"
 PREDICTIONS = "dev_predictions.jsonl"
 OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
 _GIVEN = ("text", "text_a", "text_b", "question", "context", "choices", "predicate")
+_MANY = 20  # labels that a card lists
 _LOOKED_AT, _SHORT = 1000, 1500  # rows; characters of a row
 # From the start of a run to its end.
 KEPT = (*PIECES, "tokenizer_config.json", MARKS, WORDS, WEIGHTS, SAVED)
@@ -240,6 +243,47 @@ def refitted(task_model: Any, config: dict[str, Any], task: Any) -> Any:
         for variable, old in zip(model.weights, task_model.model.weights, strict=True):
             variable.assign(old)
     return TaskModel(task, task_model.reader, model)
+
+
+def card_of_task(
+    task: HeadTask,
+    config: Mapping[str, Any],
+    results: Mapping[str, Any] | None,
+    folder: str,
+    path: str = "",
+) -> Card:
+    """Return the card of a fine-tuned model, of its `config.json` and `results.json`.
+
+    `folder` is where a checkpoint of somebody else is, and `path` what it was called.
+    """
+    title = FAMILIES[config["backbone"]["kind"]].title
+    if results:
+        name, licence = shown_name(results.get("base") or ""), results.get("licence")
+    else:  # somebody's checkpoint
+        results, name, licence = {}, shown_name(path or folder), licence_of(folder)
+    published = config["backbone"].get("published") or {}
+    data, names = config.get("data") or {}, results.get("data") or {}
+    recorded = data_lines({key: data[key] for key in ("examples", "crc32") if key in data})
+    labels = ", ".join(task.labels[:_MANY]) + (", ..." if len(task.labels) > _MANY else "")
+    measures = results.get("metrics") or {}
+    measured_on = [*names.get("dev", ())]
+    if "dev_examples" in names:
+        measured_on.append(f"{names['dev_examples']:,} examples")
+    return Card(
+        f"{title[0].upper()}{title[1:]}, fine-tuned to {task.does}"
+        + (f": {labels}." if labels else "."),
+        published.get("name", name) or f"{title}, whose name is not recorded",
+        licence,
+        (", ".join([*names.get("train", ()), *recorded]),) if recorded else (),
+        {
+            **({"features": config["features"]} if config.get("features") else {}),
+            "max_length": task.max_length,
+            **(config.get("training") or {}),
+        },
+        {k: v for k, v in measures.items() if isinstance(v, float | int) and "/" not in k},
+        ", ".join(measured_on) or "the dev examples of the run",
+        task.pipeline,
+    )
 
 
 def dev_examples(folder: str, count: int) -> list[dict[str, Any]]:

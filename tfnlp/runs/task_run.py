@@ -28,7 +28,6 @@ from tfnlp.runs.finetune_examples import (
     shown_source,
 )
 from tfnlp.runs.page import PAGE, Page, of_rows, plotly
-from tfnlp.runs.task_card import card_of_task
 from tfnlp.settings.use import EvaluateTask, PredictTask
 
 _PART = 8192  # examples that are predicted at once
@@ -279,7 +278,7 @@ class TaskRun:
 
     def _card(self) -> Card:
         task = self.task_model.task
-        return card_of_task(task, self.config, self.results, self.folder, self.path)
+        return task_folder.card_of_task(task, self.config, self.results, self.folder, self.path)
 
     def _write_page(
         self, config: Any, examples: list, predictions: list[dict], metrics: dict[str, float]

@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 
+from tfnlp import training
 from tfnlp.cards import Card, shown_name
 from tfnlp.families.fitting import adaptation_asked, check_adaptation
 from tfnlp.files import write_lines
@@ -20,8 +21,9 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.backbone import load_backbone
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_examples import crc32, read_parts, say
-from tfnlp.runs.finetune_recipe import kept_numbers, make_trainer, optimizer_of, remedies
+from tfnlp.runs.finetune_recipe import kept_numbers, remedies
 from tfnlp.runs.page import RunPage
+from tfnlp.runs.pretraining import make_trainer
 from tfnlp.tasks import Task
 from tfnlp.tasks.baselines import Baseline, shown_baseline
 from tfnlp.training.checkpoints import drop_slots
@@ -170,9 +172,14 @@ class TuningRuns(abc.ABC):
         batches = self.batches(run)
         epoch = batches.steps_per_epoch
         steps = max(1, math.ceil(run.settings["epochs"] * epoch))
+        numbers = run.settings
+        rates = None
+        if numbers["layer_decay"] != 1 or numbers["freeze"]:
+            rates = training.LayerRates(numbers["layer_decay"], numbers["freeze"])
         trainer = make_trainer(
-            config, self.strategy, run.objective, run.settings, steps, folder, run.seed
-        )
+            config, numbers, run.objective, self.strategy, steps, steps_per_call=10,
+            seed=run.seed, directory=folder, keep=1, layer_rates=rates,
+        )  # fmt: skip
         print(self.described(run, batches, steps), flush=True)
         advice = remedies(config, self.backbone, run.features, run.settings, steps)
         page = RunPage(folder, f"{shown_name(folder)}: {self.title}", trainer, self.monitor)
@@ -213,9 +220,10 @@ class TuningRuns(abc.ABC):
         numbers = {"metric": self.metric, "bf16": config.bf16, "fp16": config.fp16}
         if config.marks:
             numbers["marks"] = config.marks
+        optimizer = training.optimizer(run.settings["optimizer"], run.settings["weight_decay"])
         return {
             "training": {**run.settings, **more, **numbers, "seed": run.seed},
-            "optimizer": optimizer_settings(optimizer_of(run.settings)),
+            "optimizer": optimizer_settings(optimizer),
             "data": {
                 "examples": len(self.train),
                 "crc32": crc32(self.train),
