@@ -18,8 +18,8 @@ pytest.importorskip("uvicorn")
 
 from tests.serving import toys  # noqa: E402
 from tests.serving.listening import listening  # noqa: E402
-from tfnlp.serving import tasks, texts, vectors  # noqa: E402
-from tfnlp.serving.action import Action, array_of  # noqa: E402
+from tfnlp.serving import texts, vectors  # noqa: E402
+from tfnlp.serving.action import Action, array_of, of_task, outputs  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
 from tfnlp.tasks import TASKS  # noqa: E402
 from tfnlp.tasks.playground import Field  # noqa: E402
@@ -50,10 +50,10 @@ def of_rule(name):
         return {key: array_of(x) for key, x in function(**typed).items()}
 
     if name not in TASKS:
-        return vectors.search(call) if name == "search" else tasks.outputs(call, [specs[0].name])
+        return vectors.search(call) if name == "search" else outputs(call, [specs[0].name])
     inputs = {x.name: x for x in specs}
     page = TASKS[name].playground(inputs, LABELS.get(name, ["no", "yes"]))
-    return tasks.of_task(name, page, call, EXAMPLES if name == "tag" else ())
+    return of_task(name, page, call, EXAMPLES if name == "tag" else ())
 
 
 def fill(text):

@@ -20,7 +20,7 @@ from tfnlp.tasks import (
     Similarity,
     Tag,
 )
-from tfnlp.tasks.baselines import Baseline, shown_baseline
+from tfnlp.tasks.baselines import Baseline, plateau_of, shown_baseline
 from tfnlp.tasks.classify import classification
 from tfnlp.tasks.labels import label_sets
 
@@ -145,7 +145,7 @@ def test_a_plateau_is_said(row):
 
     def said(predictions, number=None):
         found, some = task.measures(examples[:number], predictions), examples[:number]
-        return task.plateau(some, predictions, found, task.main_measure)
+        return plateau_of(task, some, predictions, found, task.main_measure)
 
     right = [task.perfect(example) for example in examples]
     assert said(right) == said(better) == ""
@@ -153,20 +153,20 @@ def test_a_plateau_is_said(row):
     assert words in said(poor)
     # One example has one answer.
     assert said(right[:1], 1) == ""
-    assert task.plateau(examples, same, {}, task.main_measure) == ""  # what was not measured
+    assert plateau_of(task, examples, same, {}, task.main_measure) == ""  # what was not measured
 
 
 def test_a_set_of_one_class_shows_nothing():
     task, examples = Classify(labels=("a", "b")), texts(*"aaa")
     predictions = rows("label", "aab")
     measures = task.measures(examples, predictions)
-    assert task.plateau(examples, predictions, measures, "accuracy") == ""
+    assert plateau_of(task, examples, predictions, measures, "accuracy") == ""
     # Another measure, of which less is better.
     task, examples = Similarity(), texts(0.0, 1.0, 2.0)  # the mean's error is 2 / 3
     for scores, poor in (([0.0, 1.0, 1.5], False), ([2.0, 1.0, 0.0], True)):
         predictions = rows("score", scores)
         measures = task.measures(examples, predictions)
-        assert ("mse" in task.plateau(examples, predictions, measures, "mse")) is poor
+        assert ("mse" in plateau_of(task, examples, predictions, measures, "mse")) is poor
 
 
 RNG = np.random.default_rng(5)

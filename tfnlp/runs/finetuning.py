@@ -52,6 +52,7 @@ from tfnlp.runs.teaching import Teaching, check_teacher
 from tfnlp.runs.tuning import Run, TuningRuns
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
 from tfnlp.tasks import Embed, Fill, HeadTask, Task, charts
+from tfnlp.tasks.baselines import plateau_of
 from tfnlp.text import split_words
 from tfnlp.training import is_compiled
 
@@ -313,7 +314,7 @@ class HeadRuns(TuningRuns):
         predictions = run.model.predict(self.dev, prepared=dev, batches=batches)
         task, predictions = self.task.tuned(self.dev, predictions)
         found = task.measures(self.dev, predictions)
-        plateau = task.plateau(self.dev, predictions, found, self.metric)
+        plateau = plateau_of(task, self.dev, predictions, found, self.metric)
         # Not those of single labels, which may be many.
         return {n: x for n, x in found.items() if "/" not in n or n == self.metric}, plateau
 
@@ -338,7 +339,7 @@ class HeadRuns(TuningRuns):
         task, rows = model.task, map(model.task.row, self.dev, predictions)
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         write_lines(os.path.join(run.folder, task_folder.PREDICTIONS), lines)
-        plateau = task.plateau(self.dev, predictions, results["metrics"], self.metric)
+        plateau = plateau_of(task, self.dev, predictions, results["metrics"], self.metric)
         rows = list(map(task.report_row, self.dev, predictions))
         vectors, drawn = model.vectors(self.dev[:EXAMPLES]), None
         if vectors is not None:

@@ -29,6 +29,7 @@ from tfnlp.runs.finetune_examples import (
 )
 from tfnlp.runs.page import PAGE, Page, of_rows, plotly
 from tfnlp.settings.use import EvaluateTask, PredictTask
+from tfnlp.tasks.baselines import plateau_of
 
 _PART = 8192  # examples that are predicted at once
 
@@ -269,7 +270,7 @@ class TaskRun:
         predictions = list(predictions)
         metrics = task.measures(examples, predictions)
         say_unmeasured(source, task, metrics)
-        plateau = task.plateau(examples, predictions, metrics, task.main_measure)
+        plateau = plateau_of(task, examples, predictions, metrics, task.main_measure)
         if plateau:
             say(source, plateau)
         if config.report is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.extras import needed
-from tfnlp.serving.action import Action, Option, Row
+from tfnlp.serving.action import Action, Row
 from tfnlp.serving.batching import Batcher, Closed, Overloaded
 from tfnlp.serving.module import CLOSE, STREAM, ServedModule
 from tfnlp.settings.serve import ServeSettings
@@ -84,11 +84,11 @@ def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher, loca
     async def asked(name: str, request: fastapi.Request) -> tuple[Any, list[Row], int]:
         """Return what a request asks, see `read_rows`."""
         if name not in served.actions:
-            raise Refused(404, f"there is no action {name[:60]!r}; there are "
-                          f"{', '.join(served.actions)}")  # fmt: skip
+            listed = ", ".join(served.actions)
+            raise Refused(f"there is no action {name[:60]!r}; there are {listed}", 404)
         if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
             # Forms of other sites can send any other type.
-            raise Refused(415, "send JSON with the header Content-Type: application/json")
+            raise Refused("send JSON with the header Content-Type: application/json", 415)
         return read_rows(await bodies.read(request), served.actions[name], config)
 
     @app.post("/api/{name}")
@@ -109,7 +109,7 @@ def make_app(served: ServedModule, config: ServeSettings, batcher: Batcher, loca
     async def stream(name: str, request: fastapi.Request) -> Lines:
         _, rows, _ = await asked(name, request)
         if served.actions[name].stream is None or len(rows) != 1:
-            raise _wrong("a stream is of one instance, of an action whose `stream` is true")
+            raise Refused("a stream is of one instance, of an action whose `stream` is true")
         found = _streamed(batcher, served.actions[name].stream(rows[0]))
         first = await anext(found)  # raises what is refused
         return Lines(_lines(first, found), media_type="application/x-ndjson")
@@ -140,17 +140,17 @@ class _Bodies:
                     if len(body) > self._most:
                         raise self._too_large()
                     if self._held > _BODIES * self._most:
-                        raise Refused(503, "too many requests are being sent; try again later")
+                        raise Refused("too many requests are being sent; try again later", 503)
         except TimeoutError as error:
-            raise Refused(408, f"the body took more than {_BODY} seconds") from error
+            raise Refused(f"the body took more than {_BODY} seconds", 408) from error
         except ClientDisconnect as error:
-            raise Refused(400, "the client hung up") from error  # nobody reads it
+            raise Refused("the client hung up", 400) from error  # nobody reads it
         finally:
             self._held -= len(body)
         return bytes(body)
 
     def _too_large(self) -> "Refused":
-        return Refused(413, f"the body has more than {self._most:,} bytes")
+        return Refused(f"the body has more than {self._most:,} bytes", 413)
 
 
 async def _computed(batcher: Batcher, key: Any, rows: list[Any], count: int) -> list[Any]:
@@ -158,14 +158,14 @@ async def _computed(batcher: Batcher, key: Any, rows: list[Any], count: int) -> 
     try:
         return await asyncio.wrap_future(batcher.submit(key, rows, count))
     except (Overloaded, Closed) as error:
-        raise Refused(503, str(error)) from error
+        raise Refused(str(error), 503) from error
     except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
         text = str(getattr(error, "message", None) or error)
         text = " ".join(_PATH.sub("...", text).split())[:_LONGEST]
-        raise Refused(422, f"the module does not take this: {text}") from error
+        raise Refused(f"the module does not take this: {text}", 422) from error
     except Exception as error:
         print(f"tfnlp: warning: {key[0]}: {type(error).__name__}: {error}", file=sys.stderr)
-        raise Refused(500, f"the module failed: {type(error).__name__}") from error
+        raise Refused(f"the module failed: {type(error).__name__}", 500) from error
 
 
 async def _streamed(batcher: Batcher, found: Iterator[Row]) -> AsyncIterator[Row]:
@@ -203,7 +203,7 @@ async def _lines(first: Row, found: AsyncIterator[Row]) -> AsyncIterator[str]:
 class Refused(Exception):
     """A request that is not computed, with a status of HTTP."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, message: str, status: int = 422) -> None:
         super().__init__(message)
         self.status = status
 
@@ -223,36 +223,32 @@ def read_rows(
     Raises:
         Refused: 422 for what the action does not take, 413 for too much of it.
     """
-    asked = _parsed(body)
-    instances = asked.get("instances")
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"the body is not JSON ({type(error).__name__})") from error
+    if not isinstance(asked, dict) or not {"instances"} <= set(asked) <= {"instances", "options"}:
+        raise Refused('the body must be an object: {"instances": [...], "options": {...}}')
+    instances = asked["instances"]
     if not isinstance(instances, list) or not instances:
-        raise _wrong("instances must be a list of one item or more")
-    if len(instances) > limits.max_texts:  # before each is checked
-        raise _too_many(len(instances), limits)
+        raise Refused("instances must be a list of one item or more")
+    _check_count(len(instances), limits)  # before each is checked
     options = _options(asked.get("options", {}), action)
+    up = {option.name for option in action.options if option.counts_up}
     rows, count = [], 0
     for number, instance in enumerate(instances):
         row = _row(instance, number, action, limits)
         count += sum(len(x) if isinstance(x, list) else isinstance(x, str) for x in row.values())
-        if count > limits.max_texts:
-            raise _too_many(count, limits)
-        rows.append({**row, **{name: value + number if name in _up(action) else value
-                               for name, value in options.items()}})  # fmt: skip
-    key = (action.name, *(v for name, v in sorted(options.items()) if name not in _up(action)))
+        _check_count(count, limits)
+        rows.append({**row, **{n: x + number if n in up else x for n, x in options.items()}})
+    key = (action.name, *(x for name, x in sorted(options.items()) if name not in up))
     return key, rows, count
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _wrong(f"the body is not JSON ({type(error).__name__})") from error
-    if not isinstance(asked, dict):
-        raise _wrong('the body must be an object: {"instances": [...]}')
-    unknown = sorted(set(asked) - {"instances", "options"})
-    if unknown:
-        raise _wrong(f"{unknown[0][:60]!r} is unknown; a body has instances and options")
-    return asked
+def _check_count(count: int, limits: ServeSettings) -> None:
+    if count > limits.max_texts:
+        most = f"at most {limits.max_texts:,} are allowed"
+        raise Refused(f"the request has {count:,} texts; {most}", 413)
 
 
 def _row(instance: Any, number: int, action: Action, limits: ServeSettings) -> Row:
@@ -261,85 +257,57 @@ def _row(instance: Any, number: int, action: Action, limits: ServeSettings) -> R
         instance = {names[0]: instance}
     where = f"instance {number}"
     if not isinstance(instance, dict) or set(instance) != set(names):
-        raise _wrong(f"{where} must be an object with {', '.join(names)} and nothing else")
+        raise Refused(f"{where} must be an object with {', '.join(names)} and nothing else")
     for field in action.fields:
-        _check_value(instance[field.name], field, where, limits)
+        value, place = instance[field.name], f"{where}: {field.name}"
+        if field.kind == "number":
+            if type(value) is not int or not 0 <= value < 2**31:
+                raise Refused(f"{place} must be a whole number from 0")
+        elif field.kind != "list":
+            _check_text(value, field, place, limits)
+        elif isinstance(value, list) and value:
+            for n, text in enumerate(value):
+                _check_text(text, field, f"{place}[{n}]", limits)
+        else:
+            raise Refused(f"{place} must be a list of one string or more")
     if action.check is not None:
         try:
             action.check(instance)
         except ValueError as error:
-            raise _wrong(f"{where}: {error}") from error
+            raise Refused(f"{where}: {error}") from error
     return dict(instance)
-
-
-def _check_value(value: Any, field: Field, where: str, limits: ServeSettings) -> None:
-    where = f"{where}: {field.name}"
-    if field.kind == "number":
-        if type(value) is not int or not 0 <= value < 2**31:
-            raise _wrong(f"{where} must be a whole number from 0")
-        return
-    if field.kind != "list":
-        _check_text(value, field, where, limits)
-        return
-    if not (isinstance(value, list) and value):
-        raise _wrong(f"{where} must be a list of one string or more")
-    for number, text in enumerate(value):
-        _check_text(text, field, f"{where}[{number}]", limits)
 
 
 def _check_text(text: Any, field: Field, where: str, limits: ServeSettings) -> None:
     if not isinstance(text, str):
-        raise _wrong(f"{where} must be a string")
+        raise Refused(f"{where} must be a string")
     if not field.may_be_empty and not text.strip():
-        raise _wrong(f"{where} is empty")
+        raise Refused(f"{where} is empty")
     if len(text) > limits.max_characters:
-        raise Refused(
-            413,
-            f"{where} has {len(text):,} characters; at most {limits.max_characters:,} are allowed",
-        )
+        most = f"at most {limits.max_characters:,} are allowed"
+        raise Refused(f"{where} has {len(text):,} characters; {most}", 413)
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise _wrong(f"{where} holds half of a surrogate pair, which is no text") from error
+        raise Refused(f"{where} holds half of a surrogate pair, which is no text") from error
 
 
 def _options(given: Any, action: Action) -> Row:
+    """Return the values of all options, in the types of their defaults."""
     known = {option.name: option for option in action.options}
     if not isinstance(given, dict):
-        raise _wrong("options must be an object")
+        raise Refused("options must be an object")
     for name in given:
         if name not in known:
             listed = f"known are {', '.join(known)}" if known else f"{action.name} has none"
-            raise _wrong(f"option {name[:60]!r} is unknown; {listed}")
-    return {
-        name: _option(given.get(name, option.default), option) for name, option in known.items()
-    }
-
-
-def _option(value: Any, option: Option) -> bool | int | float:
-    kind = type(option.default)
-    if kind is bool:
-        if type(value) is not bool:
-            raise _wrong(f"option {option.name} must be true or false")
-        return value
-    if type(value) is not int and not (kind is float and type(value) is float):
-        name = "a number" if kind is float else "a whole number"
-        raise _wrong(f"option {option.name} must be {name}")
-    if not (math.isfinite(value) and option.low <= value <= option.high):
-        raise _wrong(f"option {option.name} must be from {option.low:g} to {option.high:g}")
-    return kind(value)
-
-
-def _up(action: Action) -> set[str]:
-    """Return the names of the options that count up from row to row."""
-    return {option.name for option in action.options if option.counts_up}
-
-
-def _wrong(message: str) -> Refused:
-    return Refused(422, message)
-
-
-def _too_many(count: int, limits: ServeSettings) -> Refused:
-    return Refused(
-        413, f"the request has {count:,} texts; at most {limits.max_texts:,} are allowed"
-    )
+            raise Refused(f"option {name[:60]!r} is unknown; {listed}")
+    found = {}
+    for name, option in known.items():
+        kind, value = type(option.default), given.get(name, option.default)
+        if type(value) is not kind and (kind, type(value)) != (float, int):
+            what = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+            raise Refused(f"option {name} must be {what}")
+        if not (math.isfinite(value) and option.low <= value <= option.high):
+            raise Refused(f"option {name} must be from {option.low:g} to {option.high:g}")
+        found[name] = kind(value)
+    return found

@@ -19,8 +19,8 @@ from tfnlp.hub.loading.saved_model import saved_models
 from tfnlp.hub.modules.fill import fill_masks
 from tfnlp.layers import SentencePooling
 from tfnlp.runs.front_door import export
-from tfnlp.serving import tasks, texts, vectors
-from tfnlp.serving.action import Action, Row, array_of
+from tfnlp.serving import texts, vectors
+from tfnlp.serving.action import Action, Row, array_of, of_task, outputs
 from tfnlp.tasks import TASKS, Task
 from tfnlp.text.words import is_splitter
 from tfnlp.training.run import is_run
@@ -166,7 +166,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
         splitter = _stated(found).get("splitter")
         known = (splitter,) if is_splitter(splitter) else ()
         playground = task.playground(described.arguments, _labels(module), *known)
-        return [tasks.of_task(task.name, playground, call, examples)]
+        return [of_task(task.name, playground, call, examples)]
     given, got = set(described.arguments), set(_outputs(described))
     if "attention" in signatures and "translation" in got:
         return [texts.translate(call, _signature(module, "attention"))]
@@ -176,7 +176,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
         return [texts.fill(call)]
     if given == {"inputs"} and got == {"texts", "scores", "rows"}:
         return [vectors.search(call)]
-    return _of_vectors(found, described, call) or [tasks.outputs(call, list(described.arguments))]
+    return _of_vectors(found, described, call) or [outputs(call, list(described.arguments))]
 
 
 def _task(found: Inspection, described: Call) -> type[Task] | None:

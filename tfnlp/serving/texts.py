@@ -2,16 +2,15 @@
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.serving.action import Action, Option, Row, column, plain
+from tfnlp.serving.action import Action, Call, Option, Row, column, plain
 from tfnlp.tasks.playground import Field
 
-Call = Callable[..., dict[str, Any]]
 MASKS = ("[MASK]", "<mask>")
 _WORD = re.compile(r"[^\s.,;:!?\"()\[\]،؟。、]+|[.,;:!?\"()\[\]،؟。、]+")
 

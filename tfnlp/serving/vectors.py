@@ -2,11 +2,10 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from tfnlp.serving.action import Action, Option, Row, column, plain
+from tfnlp.serving.action import Action, Call, Option, Row, column, plain
 from tfnlp.tasks.playground import Field
 from tfnlp.text.word_vectors import unit
 
@@ -79,7 +78,7 @@ def _nearest(texts: Sequence[str], scores: np.ndarray, order: Sequence[int]) -> 
     return {"neighbours": rows}
 
 
-def search(call: Callable[..., dict[str, Any]]) -> Action:
+def search(call: Call) -> Action:
     """Return the action of an exported index: the texts that are nearest to a query."""
 
     def run(rows: Sequence[Row]) -> list[Row]:

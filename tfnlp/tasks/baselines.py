@@ -1,4 +1,4 @@
-"""Measures of the simplest guess: the same answer for every example."""
+"""The simplest guess, the same answer for every example: its measures, and who is no better."""
 
 import collections
 import dataclasses
@@ -40,3 +40,31 @@ def shown_baseline(found: Mapping[str, Baseline], metric: str) -> str:
         return ""
     name = metric if metric in found else next(iter(found))
     return f"baseline: {found[name].guess}  {name} {found[name].value:.4f}"
+
+
+def plateau_of(
+    task: Any,
+    examples: Sequence[Any],
+    predictions: Sequence[Any],
+    measures: Mapping[str, float],
+    metric: str,
+) -> str:
+    """Return in words that a model of a task has learnt nothing; "" of one that has.
+
+    Then it gives one answer for different examples, or is no better than the simplest guess, unless
+    that is right for all of them.
+    """
+    if metric not in measures:
+        return ""
+    right, value = [task.perfect(example) for example in examples], measures[metric]
+    answers = task.distinct_answers(predictions)
+    if len(answers) == 1 < len(task.distinct_answers(right)):
+        return f"every prediction is {quoted(*answers)} ({metric} {value:.4f})"
+    best = task.measures(examples, right)[metric]
+    guess = task.baselines(task.golds(examples)).get(metric, Baseline(0.0, "one answer for all"))
+    if best == guess.value or (value - guess.value) * (best - guess.value) > 0:
+        return ""
+    return (
+        f"{metric} {value:.4f} is not better than {guess.value:.4f}, that of the simplest guess "
+        f"({guess.guess})"
+    )

@@ -17,7 +17,7 @@ from tfnlp.layers import CRF
 from tfnlp.objectives.objective import Objective
 from tfnlp.settings.options import Settings
 from tfnlp.tasks import charts, report
-from tfnlp.tasks.baselines import Baseline, quoted
+from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Arrays, Encoded, EncodedExamples, Targets, soft_weights
@@ -299,35 +299,6 @@ class HeadTask(Task, abc.ABC):
     def distinct_answers(self, predictions: Sequence[Prediction]) -> set[str]:
         """Return the different answers that predictions give, in words."""
         return {str(prediction[self.predicts]) for prediction in predictions}
-
-    def plateau(
-        self,
-        examples: Sequence[Any],
-        predictions: Sequence[Prediction],
-        measures: Measures,
-        metric: str,
-    ) -> str:
-        """Return in words that a model has learnt nothing; "" of one that has.
-
-        Then it gives one answer for different examples, or is no better than the simplest guess,
-        unless that is right for all of them.
-        """
-        if metric not in measures:
-            return ""
-        right, value = [self.perfect(example) for example in examples], measures[metric]
-        answers = self.distinct_answers(predictions)
-        if len(answers) == 1 < len(self.distinct_answers(right)):
-            return f"every prediction is {quoted(*answers)} ({metric} {value:.4f})"
-        best = self.measures(examples, right)[metric]
-        guess = self.baselines(self.golds(examples)).get(
-            metric, Baseline(0.0, "one answer for all")
-        )
-        if best == guess.value or (value - guess.value) * (best - guess.value) > 0:
-            return ""
-        return (
-            f"{metric} {value:.4f} is not better than {guess.value:.4f}, that of the simplest "
-            f"guess ({guess.guess})"
-        )
 
     def tuned(
         self, examples: Sequence[Any], predictions: list[Prediction]
