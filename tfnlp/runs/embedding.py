@@ -47,11 +47,9 @@ def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, An
     Returns:
         `texts`, `size`, and `files`, the paths that were written.
     """
-    kind = kind_of(config.output)
-    files = outputs(config.output, kind)
-    for path in files:
-        check_free(path, config.overwrite)
+    kind, files = _outputs(config)
     _check_options(config, kind)
+    settings = _settings(config, kind)
     if not os.path.isdir(os.path.dirname(os.path.abspath(config.output))):
         raise FileNotFoundError(f"there is no folder for `output` {config.output}; make it first")
     rows = held(config.input)
@@ -66,20 +64,33 @@ def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, An
 
     folder = f"{files[0]}.parts"
     with locked(folder), _kept_with_parts(folder):
-        _begun(folder, {**_settings(config), "dtype": dtype, **_facts(config, paths, given)})
+        _begun(folder, {**settings, "dtype": dtype, **_facts(config, paths, given)})
         if config.runner is None:
-            count, size = _write_parts(config, texts(), folder, dtype)
+            vectors = sentence_function(config.model, settings, dtype)
+            count, size = _write_parts(vectors, texts(), folder)
         else:
             # Beam warns of clouds' libraries that are not used.
             logging.getLogger("apache_beam").setLevel(logging.ERROR)
             needed("apache_beam", "apache-beam", "beam", "`runner`")
             from tfnlp.runs.embedding_pipeline import run_pipeline
 
-            load = functools.partial(sentence_function, config.model, _settings(config), dtype)
+            load = functools.partial(sentence_function, config.model, settings, dtype)
             count, size = run_pipeline(config, load, part_path, texts(), folder, _PART)
         if not count:
             raise ValueError(f"there are no texts in {', '.join(paths) or '`input`'}")
-        _write_output(config, files, _parts(folder), (count, size), texts())
+        arrays = (np.load(path) for path in _parts(folder))
+        if kind == "":
+            with written_whole(files[0]) as partial:
+                os.mkdir(partial)
+                made_by = _made_by(config, settings)
+                write_index(partial, arrays, texts(), made_by, config.approximate)
+                if os.path.exists(files[0]):
+                    shutil.rmtree(files[0])
+        elif kind == ".tsv":
+            write_tables(files, arrays, {"text": texts()})
+        else:
+            write = _write_npy if kind == ".npy" else _write_parquet
+            write(files[0], arrays, (count, size), texts())
     shutil.rmtree(folder)
     return {"texts": count, "size": size, "files": files}
 
@@ -105,23 +116,19 @@ def _check_options(config: EmbedSettings, kind: str) -> None:
         raise ValueError("workers of a pipeline load the model; give its path as `model`")
 
 
-def _settings(config: EmbedSettings) -> dict[str, Any]:
+def _settings(config: EmbedSettings, kind: str) -> dict[str, Any]:
     """Return the arguments of `Family.sentence_function`."""
-    indexed = kind_of(config.output) == ""
-    return {
-        "pooling": config.pooling,
-        "prompt": config.prompt,
-        "layer": config.layer,
-        "max_length": config.max_length,
-        "normalize": True if indexed else False if config.raw else None,
-    }
+    names = ("pooling", "prompt", "layer", "max_length")
+    found = {name: getattr(config, name) for name in names}
+    return {**found, "normalize": True if kind == "" else False if config.raw else None}
 
 
-def _of_index(config: EmbedSettings) -> dict[str, Any]:
+def _made_by(config: EmbedSettings, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what an index says of the model of its vectors."""
     model = config.model if isinstance(config.model, str) else config.model.path
     if os.path.exists(model):
         model = os.path.abspath(model)
-    return {"tfnlp": __version__, "model": model, "embed": _settings(config)}
+    return {"tfnlp": __version__, "model": model, "embed": settings}
 
 
 @contextlib.contextmanager
@@ -141,10 +148,9 @@ def _kept_with_parts(folder: str) -> Iterator[None]:
 
 
 def _write_parts(
-    config: EmbedSettings, texts: Iterator[str], folder: str, dtype: str | None
+    vectors: Callable[..., np.ndarray], texts: Iterator[str], folder: str
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
-    vectors = sentence_function(config.model, _settings(config), dtype)
     count, size = 0, len(vectors([""])[0])
     with ProgressBar(unit="texts") as bar:
         for number in itertools.count():
@@ -181,19 +187,17 @@ def _facts(config: EmbedSettings, paths: list[str], texts: list[str] | None) -> 
     facts = {"text": config.text, "part": _PART}
     if texts is not None:
         facts["texts"] = zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"))
-    if isinstance(config.model, str):
-        walk = os.walk(config.model)
-        of_model = sorted(os.path.join(at, name) for at, _, names in walk for name in names)
-        # Of a file or a published name there is nothing to walk.
-        every = [*paths, *(of_model or [config.model])]
-        return {**facts, "files": [_fact(path) for path in every]}
-    return {**facts, "files": [_fact(path) for path in paths], "weights": _checksum(config.model)}
-
-
-def _checksum(loaded: Any) -> int:
-    if loaded.encoder is not None:
-        return weights_checksum(loaded.encoder)
-    return zlib.crc32(np.ascontiguousarray(loaded.word_vectors.vectors))
+    if not isinstance(config.model, str):
+        of_words = config.model.word_vectors
+        if config.model.encoder is not None:
+            facts["weights"] = weights_checksum(config.model.encoder)
+        else:
+            facts["weights"] = zlib.crc32(np.ascontiguousarray(of_words.vectors))
+        return {**facts, "files": [_fact(path) for path in paths]}
+    walk = os.walk(config.model)
+    of_model = sorted(os.path.join(at, name) for at, _, names in walk for name in names)
+    # Of a file or a published name there is nothing to walk.
+    return {**facts, "files": [_fact(path) for path in [*paths, *(of_model or [config.model])]]}
 
 
 def _fact(path: str) -> list[Any]:
@@ -225,77 +229,54 @@ def _parts(folder: str) -> list[str]:
     return sorted(glob.glob(os.path.join(glob.escape(folder), "*.npy")))
 
 
-FILES = (".npy", ".parquet", ".tsv")  # an output without an ending is a folder, an index
+_FILES = (".npy", ".parquet", ".tsv")  # an output without an ending is a folder, an index
 
 
-def kind_of(output: str) -> str:
-    """Return the ending of an output, "" of an index."""
-    kind = os.path.splitext(output.rstrip("/"))[1].lower()
-    if kind not in (*FILES, ""):
+def _outputs(config: EmbedSettings) -> tuple[str, list[str]]:
+    """Return the ending of the output, "" of an index, and the paths that may be written."""
+    output = config.output
+    stem, ending = os.path.splitext(output.rstrip("/"))
+    kind = ending.lower()
+    if kind not in (*_FILES, ""):
         raise ValueError(
-            f"`output` {output} must end in {', '.join(FILES)}, or have no ending for an index to "
+            f"`output` {output} must end in {', '.join(_FILES)}, or have no ending for an index to "
             "search"
         )
-    return kind
+    files = [stem] if kind == "" else [output]
+    if kind == ".tsv":
+        files.append(f"{stem}.metadata.tsv")
+    for path in filter(os.path.exists, files):
+        if not config.overwrite:
+            raise FileExistsError(f"{path} exists; choose another `output`, or `overwrite` it")
+        if os.path.isdir(path) and not is_index(path):
+            raise FileExistsError(f"{path} is a folder but no index; choose another `output`")
+    return kind, files
 
 
-def outputs(output: str, kind: str) -> list[str]:
-    """Return the paths that are written."""
-    if kind != ".tsv":
-        return [output.rstrip("/") if kind == "" else output]
-    return [output, os.path.splitext(output)[0] + ".metadata.tsv"]
-
-
-def check_free(path: str, overwrite: bool) -> None:
-    """Check that an output may be written."""
-    if not os.path.exists(path):
-        return
-    if not overwrite:
-        raise FileExistsError(f"{path} exists; choose another `output`, or `overwrite` it")
-    if os.path.isdir(path) and not is_index(path):
-        raise FileExistsError(f"{path} is a folder but no index; choose another `output`")
-
-
-def _write_output(
-    config: EmbedSettings,
-    files: list[str],
-    parts: list[str],
-    shape: tuple[int, int],
-    texts: Iterator[str],
+def _write_npy(
+    path: str, arrays: Iterator[np.ndarray], shape: tuple[int, int], texts: Iterator[str]
 ) -> None:
-    """Write the output, whole or not at all; but for an index with one part in memory."""
-    kind, arrays = kind_of(config.output), (np.load(path) for path in parts)
-    if kind == "":
-        with written_whole(files[0]) as partial:
-            os.mkdir(partial)
-            write_index(partial, arrays, texts, _of_index(config), config.approximate)
-            if os.path.exists(files[0]):
-                shutil.rmtree(files[0])
-    elif kind == ".npy":
-        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-        with written_whole(files[0]) as partial, open(partial, "wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            for array in arrays:
-                file.write(array.astype("<f4").tobytes())
-    elif kind == ".tsv":
-        write_tables(files, arrays, {"text": texts})
-    else:
-        _write_parquet(files[0], arrays, shape[1], texts)
+    """Write one array, with one part in memory."""
+    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    with written_whole(path) as partial, open(partial, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for array in arrays:
+            file.write(array.astype("<f4").tobytes())
 
 
 def _write_parquet(
-    path: str, arrays: Iterator[np.ndarray], size: int, texts: Iterator[str]
+    path: str, arrays: Iterator[np.ndarray], shape: tuple[int, int], texts: Iterator[str]
 ) -> None:
     """Write the columns `text` and `embedding`, a row group a part."""
     parquet = needed("pyarrow.parquet", "pyarrow", None, path)
     pyarrow = needed("pyarrow", "pyarrow", None, path)
-    vector = pyarrow.list_(pyarrow.float32(), size)
+    vector = pyarrow.list_(pyarrow.float32(), shape[1])
     schema = pyarrow.schema([("text", pyarrow.string()), ("embedding", vector)])
     with written_whole(path) as partial, parquet.ParquetWriter(partial, schema) as writer:
         for array in arrays:
             flat = pyarrow.array(array.ravel(), pyarrow.float32())
             columns = [
                 pyarrow.array(list(itertools.islice(texts, len(array))), pyarrow.string()),
-                pyarrow.FixedSizeListArray.from_arrays(flat, size),
+                pyarrow.FixedSizeListArray.from_arrays(flat, shape[1]),
             ]
             writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))

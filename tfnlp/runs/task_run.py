@@ -189,9 +189,11 @@ class TaskRun:
             examples = self.read(config.input, config, "input", labelled=False)
             source = shown_source(config.input)
         else:
-            typed = "text" in config.given  # else each text is a line of standard input
-            examples = self._of_arguments(config.text) if typed else self._of_lines(config.text)
-            source = "texts" if typed else "standard input"
+            if "text" in config.given:
+                examples, source = self._of_arguments(config.text), "texts"
+            else:  # each text is a line
+                lines = [line.split("\t") for line in config.text]
+                examples, source = self._of_texts(lines), "standard input"
         task = self.task_model.task
         predictions = self.predictions(examples, config.batch_size, source)
         pairs = zip(examples, predictions, strict=True)
@@ -205,11 +207,6 @@ class TaskRun:
         else:
             yield from (f"{task.shown(*pair)}\n" for pair in pairs)
 
-    def _of_lines(self, lines: list[str]) -> list[Any]:
-        rows = [line.split("\t") for line in lines]
-        self.suit_texts(len(rows[0]))
-        return self.task_model.task.examples_of(rows)
-
     def _of_arguments(self, texts: list[str]) -> list[Any]:
         if self.task_model.task.sequences > 1:  # all texts are of one example
             self.suit_texts(len(texts))
@@ -221,12 +218,15 @@ class TaskRun:
             )
         return task.examples_of([texts[i : i + count] for i in range(0, len(texts), count)])
 
+    def _of_texts(self, rows: list[list[str]]) -> list[Any]:
+        self.suit_texts(len(rows[0]))
+        return self.task_model.task.examples_of(rows)
+
     def _examples(self, rows: Any, config: Any) -> list[Any]:
         rows = [rows] if is_text(rows) else held(rows)
         found = [] if files_of(rows) else [row for _, row in rows_of(rows, "rows")]
         if found and all(isinstance(row, str) for row in found):
-            self.suit_texts(1)
-            return self.task_model.task.examples_of([[row] for row in found])
+            return self._of_texts([[row] for row in found])
         if found and isinstance(found[0], list) and all(isinstance(x, str) for x in found[0]):
             self.suit_texts(len(found[0]))
         task = self.task_model.task
