@@ -263,10 +263,9 @@ def off(owner, name, base):
     of, _, _ = element_type(typing.get_type_hints(kind)[name])
     if of is bool:
         return not now
-    below = [field.metadata["limits"][limit] for limit in ("at most", "below")]
     if of is int:
         return (now or 2) * 2
-    most = min((x for x in below if x is not None), default=np.inf)
+    most = field.metadata["limits"]["at most"] or field.metadata["limits"]["below"] or np.inf
     return now / 2 if now and 2 * now >= most else 2 * (now or 0.1)
 
 

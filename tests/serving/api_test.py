@@ -175,7 +175,9 @@ def test_an_encoder_with_its_preprocessor(module_of):
         row = {"query": "the cat", "texts": ["bad film", "the cat", "a dog ran"]}
         (found,) = ask(client, "neighbours", [row], top=3)
         masks = ask(client, "fill", ["the [MASK] sat"])[0]["masks"]
-    assert len(masks) == 1 and sum(x["probability"] for x in masks[0]) <= 1
+    with client_of(module_of("fill")) as client:
+        (alone,) = ask(client, "fill", ["the [MASK] sat"])[0]["masks"]
+    assert len(masks) == 1 and sum(x["probability"] for x in masks[0]) <= 1 and len(alone) == 3
     assert found["neighbours"][0]["row"] == 1
     for one in found["neighbours"]:
         expected = vector("the cat") @ vector(one["text"])

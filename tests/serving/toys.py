@@ -152,7 +152,6 @@ def translate(folder):
 
 
 MAKERS = {"fill": fill, "bert": bert, "gpt": gpt, "words": words, "translate": translate}
-KINDS = (*RULES, *MAKERS)
 
 
 def make(kind, folder):

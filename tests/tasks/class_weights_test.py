@@ -1,6 +1,5 @@
 """Weights of classes and smoothed labels: torch's numbers, numpy's, and parts of a batch."""
 
-import keras
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
@@ -63,31 +62,6 @@ def test_the_loss_of_a_batch_is_torchs(kind, weighted, epsilon):
         assert got["count"] == 6
     found = got["metrics"][f"{kind}_accuracy"] / got["count"]
     np.testing.assert_allclose(found, np.average(right, weights=weights), rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["tag", "choice"])
-def test_tags_and_choices_are_smoothed(kind):
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(5, 4, 3) if kind == "tag" else (5, 3))
-    labels = rng.integers(0, 3, logits.shape[:-1]).astype("int32")
-    real = rng.integers(0, 2, labels.shape).astype("float32")
-    weights = [1.0, 4.0, 2.0] if kind == "tag" else None
-    model = model_of(f"{kind}_logits", logits.shape[1:])
-    got = sums(
-        FineTuning(model, weights, 0.2),
-        {"labels": labels, "weights": real},
-        {f"{kind}_logits": logits.astype("float32")},
-    )
-    c = np.ones(3) if weights is None else np.array(weights)
-    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    q = np.eye(3)[labels] * 0.8 + 0.2 / 3
-    expected = (-(c * q * log_p).sum(-1) * real).sum() / (c[labels] * real).sum()
-    np.testing.assert_allclose(got["loss"] / got["count"], expected, rtol=1e-5)
-
-
-def model_of(name, shape):
-    x = keras.Input(shape, name="x")
-    return keras.Model({"x": x}, {name: x + 1.0})
 
 
 def trained(strategy=None, **arguments):

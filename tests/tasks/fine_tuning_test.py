@@ -31,39 +31,37 @@ def test_loss_of_a_crf_is_that_of_the_chain_of_targets():
     assert got["metrics"] == {"tag_accuracy": hits}
 
 
-def test_losses_and_scores_of_each_kind():
-    rng = np.random.default_rng(0)
-    weights = np.array([1, 1, 0, 1, 1], "float32")
-    scores = {
-        "class": ("class_logits", rng.normal(size=(5, 3))),
-        "choice": ("choice_logits", rng.normal(size=(5, 3))),
-        "tag": ("tag_logits", rng.normal(size=(5, 4, 3))),
-        "score": ("score", rng.normal(size=5)),
-    }
-    for kind, (name, values) in scores.items():
-        task = FineTuning(constant_model(name))
-        assert task.kind == kind
-        shape = values.shape[:-1] if values.ndim > 1 else values.shape
-        labels, tokens = rng.integers(0, 3, shape), rng.integers(0, 2, (5, 4)) * weights[:, None]
-        batch = {
-            "labels": (labels.astype("float32") if kind == "score" else labels.astype("int32")),
-            "weights": (tokens if kind == "tag" else weights).astype("float32"),
-        }
-        got = sums(task, batch, {name: values.astype("float32")})
-        real = batch["weights"] > 0
-        assert got["count"] == real.sum()
-        x, y = values[real], labels[real]
-        if kind == "score":
-            np.testing.assert_allclose(got["loss"], ((x - y) ** 2).sum(), rtol=1e-5)
-            means = {name: value / real.sum() for name, value in got["metrics"].items()}
-            np.testing.assert_allclose(
-                task.report({"loss": 1.0, **means})["score_pearson"],
-                np.corrcoef(x, y)[0, 1],
-                rtol=1e-4,
-            )
-        else:
-            np.testing.assert_allclose(got["loss"], cross_entropy(x, y).sum(), rtol=1e-5)
-            assert got["metrics"] == {f"{kind}_accuracy": (x.argmax(-1) == y).sum()}
+@pytest.mark.parametrize("weights, epsilon", [(None, 0.0), (None, 0.2), ([1.0, 4.0, 2.0], 0.2)])
+@pytest.mark.parametrize("kind", ["class", "choice", "tag"])
+def test_losses_and_accuracies_are_the_formulas(kind, weights, epsilon):
+    rng, weights = np.random.default_rng(0), None if kind == "choice" else weights
+    logits = rng.normal(size=(5, 4, TAGS) if kind == "tag" else (5, TAGS))
+    labels = rng.integers(0, TAGS, logits.shape[:-1]).astype("int32")
+    real = rng.integers(0, 2, labels.shape).astype("float32")
+    model = constant_model(f"{kind}_logits", shape=logits.shape[1:])
+    task = FineTuning(model, weights, epsilon)
+    batch = {"labels": labels, "weights": real}
+    got = sums(task, batch, {f"{kind}_logits": logits.astype("float32")})
+    c = np.array(weights or [1.0] * TAGS)
+    q = np.eye(TAGS)[labels] * (1 - epsilon) + epsilon / TAGS
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    counted = c[labels] * real
+    np.testing.assert_allclose(got["loss"], (-(c * q * log_p).sum(-1) * real).sum(), rtol=1e-5)
+    right = (counted * (logits.argmax(-1) == labels)).sum()
+    assert (got["count"], got["metrics"]) == (counted.sum(), {f"{kind}_accuracy": right})
+
+
+def test_loss_of_scores_and_their_correlation():
+    rng, task = np.random.default_rng(0), FineTuning(constant_model("score"))
+    x, y = rng.normal(size=5), rng.integers(0, 3, 5)
+    batch = {"labels": y.astype("float32"), "weights": np.array([1, 1, 0, 1, 1], "float32")}
+    got, real = sums(task, batch, {"score": x.astype("float32")}), batch["weights"] > 0
+    np.testing.assert_allclose(got["loss"], ((x - y)[real] ** 2).sum(), rtol=1e-5)
+    means = {name: value / 4 for name, value in got["metrics"].items()}
+    want = np.corrcoef(x[real], y[real])[0, 1]
+    found = task.report({"loss": 1.0, **means})["score_pearson"]
+    np.testing.assert_allclose(found, want, rtol=1e-4)
+    assert got["count"] == 4
 
 
 def test_loss_and_scores_of_spans():
@@ -83,8 +81,8 @@ def test_loss_and_scores_of_spans():
     assert got["metrics"] == {"start_accuracy": 4, "end_accuracy": 3, "span_accuracy": 3}
 
 
-def constant_model(*names):
-    x = keras.Input((4,), name="x")
+def constant_model(*names, shape=(4,)):
+    x = keras.Input(shape, name="x")
     return keras.Model({"x": x}, {name: x + 1.0 for name in names})
 
 
