@@ -47,13 +47,6 @@ def damage(folder, name, content=None, **settings):
     (folder / INDEX).write_text(json.dumps({k: v for k, v in stated.items() if v != "absent"}))
 
 
-def test_whole_ones_are_read(tmp_path):
-    index = opened(write(tmp_path / "index"))
-    (first, *_) = search(index, _VECTORS[3], top=2)
-    assert (first["row"], first["text"]) == (3, "text 3 é") and first["score"] == pytest.approx(1)
-    assert list(index.texts()) == _TEXTS
-
-
 CHANGES = [
     (VECTORS, _VECTORS[:4]), (VECTORS, _VECTORS.astype("float64")), (VECTORS, _VECTORS[:, 0]),
     (VECTORS, np.where(np.eye(9, 4), np.float32("nan"), _VECTORS)), (VECTORS, _VECTORS[:0]),
@@ -73,22 +66,17 @@ def test_starts_whose_differences_overflow(tmp_path):
         Index(folder)
 
 
-def test_a_file_that_was_changed(tmp_path):
-    folder = write(tmp_path / "index")
-    vectors = bytearray((folder / VECTORS).read_bytes())
-    vectors[-1] ^= 1
-    (folder / VECTORS).write_bytes(vectors)
-    with pytest.raises(ValueError, match="vectors.npy was changed"):
-        Index(folder)
-
-
-def test_a_file_whose_name_has_a_line_end(tmp_path):
+def test_a_file_that_was_changed_or_whose_name_has_a_line_end(tmp_path):
     folder = write(tmp_path / "index")
     files = json.loads((folder / INDEX).read_text())["files"]
     damage(folder, INDEX, files={**files, "\n": "0"})
     with pytest.raises(ValueError, match="checksums of something else") as error:
         Index(folder)
     assert "\n" not in str(error.value)
+    damage(folder, INDEX)
+    (folder / TEXTS).write_bytes((folder / TEXTS).read_bytes().swapcase())
+    with pytest.raises(ValueError, match="texts.jsonl was changed"):
+        Index(folder)
 
 
 @pytest.mark.parametrize("number", range(len(CHANGES)))

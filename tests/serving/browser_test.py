@@ -372,15 +372,9 @@ def test_rows_of_the_dev_set(address, new_page):
     assert page.input_value("#field-text") == "Ada and Bob"
 
 
-def test_words_as_they_are_written(address, new_page):
+def test_words_for_masks_are_marked(address, new_page):
     page = new_page()
-    open_action(page, address, "translate")
-    page.fill("#field-text", "Ada, SLEEPS.")
-    page.click("#run")
-    heads = page.locator(".attention thead th")
-    expect(heads).to_have_text(["Ada", ",", "SLEEPS", ".", "(end)"])
-    expect(page.locator(".attention tbody th")).to_have_text(["ada,", "sleeps.", "(end)"])
-    page.click("nav [data-name=fill]")
+    open_action(page, address, "fill")
     page.fill("#field-text", "Ada [MASK] fast AWAY [MASK]")
     page.click("#run")
     expect(page.locator("article mark")).to_have_text(["away", "away"])
