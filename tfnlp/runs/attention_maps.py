@@ -79,10 +79,15 @@ def encoder_attention(encoder: keras.Model, inputs: dict[str, Any]) -> list[np.n
     bias = position_bias(encoder)
     added = {} if bias is None else {"position_bias": bias(states[0])}
     real = keras.ops.not_equal(inputs["input_mask"], 0)
-    return [
-        np.asarray(block(x, mask=real, return_scores=True, **added)[1])
-        for block, x in zip(blocks_of(encoder.output["encoder_outputs"]), states, strict=False)
-    ]
+    return scores_of(encoder.output["encoder_outputs"], states, mask=real, **added)
+
+
+def scores_of(
+    outputs: Sequence[keras.KerasTensor], states: Sequence[Any], **given: Any
+) -> list[np.ndarray]:
+    """Return the probabilities of the block of each output, whose input is among the states."""
+    pairs = zip(blocks_of(outputs), states, strict=False)
+    return [np.asarray(block(x, return_scores=True, **given)[1]) for block, x in pairs]
 
 
 def blocks_of(outputs: Sequence[keras.KerasTensor]) -> list[TransformerBlock]:

@@ -36,7 +36,10 @@ def run_all(config: Any, work: Any, choices: Sequence[str | None]) -> dict[str, 
     several_choices = len(choices) > 1
     if several_choices:
         choices = _with_layers(work, choices)
-    rows, best, variants = {}, None, _variants(config)
+    rows, best = {}, None
+    variants = [(f"seed-{seed}", None, seed) for seed in config.seeds]
+    if config.folds:
+        variants = [(f"fold-{n + 1}", n, config.seeds[0]) for n in range(config.folds)]
     for choice in choices:
         for variant, fold, seed in variants:
             parts = [*[choice] * several_choices, *[variant] * (len(variants) > 1)]
@@ -84,13 +87,6 @@ def _with_layers(work: Any, choices: Sequence[str]) -> list[str]:
     if not found:
         raise missing
     return found
-
-
-def _variants(config: Any) -> list[tuple[str, int | None, int]]:
-    """Return the name, the fold and the seed of each run."""
-    if config.folds:
-        return [(f"fold-{n + 1}", n, config.seeds[0]) for n in range(config.folds)]
-    return [(f"seed-{seed}", None, seed) for seed in config.seeds]
 
 
 def _keep_out_of_fold(config: Any, work: Any) -> dict[str, float]:
@@ -169,11 +165,8 @@ def search(config: Any, work: Any) -> dict[str, Any]:
             trial.update(value=None, failed=str(error))
             print(f"{trial['trial']} failed: {error}")
         keep()
-    return _ended(config, work, [trial for trial in trials if "value" in trial])
-
-
-def _ended(config: Any, work: Any, trials: list[dict[str, Any]]) -> dict[str, Any]:
-    good = [trial for trial in trials if trial.get("value") is not None]
+    trials = [trial for trial in trials if "value" in trial]
+    good = [trial for trial in trials if trial["value"] is not None]
     if not good:
         raise ValueError(
             f"none of {len(trials)} trials came to an end, the first: {trials[0]['failed']}; give "

@@ -154,18 +154,28 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
         return [texts.write(_signature(module, "generate"), module)]
     name = next((name for name in _SERVED if name in signatures), None)
     task = None if name is None else _task(found, signatures[name])
-    if task is not None or name is not None and _takes_text(signatures[name]):
+    specs = () if name is None else signatures[name].arguments.values()
+    if task is not None or specs and all(spec.dtype == tf.string for spec in specs):
         call, described = _signature(module, name), signatures[name]
     else:
         described = _own_call(found)
         if described is None:
-            raise ValueError(_refusal(found))
+            taken = sorted({given for one in signatures.values() for given in one.arguments})
+            raise ValueError(
+                f"{found.path} takes no text"
+                + (f", but {', '.join(taken)}" if taken else "")
+                + "; the playground needs a module from strings, or a folder with its preprocessor "
+                "beside it: `tfnlp inspect` shows what a module takes"
+            )
         call, task = _named(module, next(iter(described.arguments))), _task(found, described)
     if task is not None:
         examples = read_about(found.path).get("examples")
         splitter = _stated(found).get("splitter")
         known = (splitter,) if is_splitter(splitter) else ()
-        playground = task.playground(described.arguments, _labels(module), *known)
+        labels = module.labels().numpy() if hasattr(module, "labels") else None
+        if labels is not None:
+            labels = [label.decode("utf-8", "replace") for label in labels]
+        playground = task.playground(described.arguments, labels, *known)
         return [of_task(task.name, playground, call, examples)]
     given, got = set(described.arguments), set(_outputs(described))
     if "attention" in signatures and "translation" in got:
@@ -232,12 +242,6 @@ def _vector(described: dict[str, tf.TypeSpec]) -> str | None:
     return "default" if "default" in names else names[0] if len(names) == 1 else None
 
 
-def _takes_text(described: Call) -> bool:
-    """Return whether a signature takes strings and nothing else."""
-    specs = described.arguments.values()
-    return bool(specs) and all(spec.dtype == tf.string for spec in specs)
-
-
 def _own_call(found: Inspection) -> Call | None:
     """Return the call of the module itself that takes one batch of strings."""
     for function in found.functions:
@@ -282,20 +286,6 @@ def _named(module: Any, name: str) -> Callable[..., dict[str, Any]]:
 
 def _arrays(found: dict[str, Any]) -> dict[str, Any]:
     return {key: tf.nest.map_structure(array_of, value) for key, value in found.items()}
-
-
-def _labels(module: Any) -> list[str] | None:
-    labels = getattr(module, "labels", None)
-    return [label.decode("utf-8", "replace") for label in labels().numpy()] if labels else None
-
-
-def _refusal(found: Inspection) -> str:
-    taken = sorted({name for f in found.signatures for name in f.calls[0].arguments})
-    return (
-        f"{found.path} takes no text" + (f", but {', '.join(taken)}" if taken else "") + "; the "
-        "playground needs a module from strings, or a folder with its preprocessor beside it: "
-        "`tfnlp inspect` shows what a module takes"
-    )
 
 
 def pair_actions(

@@ -208,6 +208,13 @@ class Described(dict[str, str]):
         return f"<table>{''.join(rows)}</table>"
 
 
+def with_summaries(
+    kinds: Mapping[str, type[Settings]],
+) -> dict[str, tuple[type[Settings], str]]:
+    """Return settings by name with the first lines of their docstrings."""
+    return {name: (kind, (kind.__doc__ or "").split("\n")[0]) for name, kind in kinds.items()}
+
+
 def names_of(cls: type[Settings]) -> list[str]:
     """Return the names of the arguments."""
     return [field.name for field in dataclasses.fields(cls)]

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from tfnlp.settings.options import option
+from tfnlp.settings.options import option, with_summaries
 from tfnlp.settings.use import ColumnSettings, ModelSettings
 
 
@@ -66,13 +66,7 @@ class WordsSettings(ShowSettings):
 
 
 # The sub-commands of `tfnlp show`.
-PICTURES: dict[str, tuple[type[ShowSettings], str]] = {
-    name: (settings, (settings.__doc__ or "").split("\n")[0])
-    for name, settings in (
-        ("attention", AttentionSettings),
-        ("mixture", MixtureSettings),
-        ("neighbours", NeighbourSettings),
-        ("probe", ProbeSettings),
-        ("words", WordsSettings),
-    )
-}
+PICTURES = with_summaries({
+    "attention": AttentionSettings, "mixture": MixtureSettings, "neighbours": NeighbourSettings,
+    "probe": ProbeSettings, "words": WordsSettings,
+})  # fmt: skip

@@ -15,7 +15,7 @@ from tfnlp.settings.encoders import (
     XlmRobertaSettings,
 )
 from tfnlp.settings.gpt import GPTEvaluation, GPTExamplesSettings, GPTPrediction, GPTSettings
-from tfnlp.settings.options import OWNERS, Settings
+from tfnlp.settings.options import OWNERS, with_summaries
 from tfnlp.settings.tasks import (
     AnswerSettings,
     ChooseSettings,
@@ -52,14 +52,8 @@ from tfnlp.settings.word_vectors import (
     WordPrediction,
 )
 
-
-def _described(kinds: dict[str, type[Settings]]) -> dict[str, tuple[type[Settings], str]]:
-    """Return settings by name with the first lines of their docstrings."""
-    return {name: (kind, (kind.__doc__ or "").split("\n")[0]) for name, kind in kinds.items()}
-
-
 # In the order of their history.
-FAMILIES = _described({
+FAMILIES = with_summaries({
     "word2vec": Word2VecSettings,
     "glove": GloVeSettings,
     "nnlm": NNLMSettings,
@@ -75,16 +69,13 @@ FAMILIES = _described({
     "electra": ElectraSettings,
     "mpnet": MPNetSettings,
 })  # fmt: skip
-TASKS = {
-    name: (kind, line.rstrip("."))
-    for name, (kind, line) in _described({
-        settings.task: settings
-        for settings in (
-            ClassifySettings, LabelsSettings, SimilaritySettings, ChooseSettings, AnswerSettings,
-            TagSettings, RolesSettings, CorefSettings, EmbedTaskSettings, FillSettings,
-        )
-    }).items()
-}  # fmt: skip
+TASKS = with_summaries({
+    settings.task: settings
+    for settings in (
+        ClassifySettings, LabelsSettings, SimilaritySettings, ChooseSettings, AnswerSettings,
+        TagSettings, RolesSettings, CorefSettings, EmbedTaskSettings, FillSettings,
+    )
+})  # fmt: skip
 for _command, _table in (("pretrain", FAMILIES), ("finetune", TASKS)):
     OWNERS[_command] = {name: kind for name, (kind, _) in _table.items()}
 # What `predict` does, by kind of model.

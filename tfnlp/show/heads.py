@@ -18,6 +18,7 @@ from tfnlp.runs.attention_maps import (
     encoder_attention,
     encoder_of,
     first_inputs,
+    scores_of,
     shown_tokens,
 )
 from tfnlp.runs.task_run import TaskRun
@@ -155,14 +156,13 @@ def transformer_attention(
     x, y = keras.Model(model.input, starts)(inputs)
     outputs = model(inputs, training=False)
     real = keras.ops.not_equal(inputs["input_mask"], 0)
-    of_source, of_target, across = [], [], []
     states = [x, *outputs["encoder_outputs"]]
-    for block, x in zip(blocks_of(model.output["encoder_outputs"]), states, strict=False):
-        of_source.append(np.asarray(block(x, mask=real, return_scores=True)[1]))
-    context = dict(context=outputs["encoder_output"], context_mask=real)
-    states = [y, *outputs["decoder_outputs"]]
-    for block, y in zip(blocks_of(model.output["decoder_outputs"]), states, strict=False):
-        across.append(np.asarray(block(y, return_scores=True, **context)[1]))
+    of_source = scores_of(model.output["encoder_outputs"], states, mask=real)
+    context, states = outputs["encoder_output"], [y, *outputs["decoder_outputs"]]
+    decoder = model.output["decoder_outputs"]
+    across = scores_of(decoder, states, context=context, context_mask=real)
+    of_target = []
+    for block, y in zip(blocks_of(decoder), states, strict=False):
         y = block.attention_norm(y) if block.norm_first else y
         of_target.append(np.asarray(block.attention(y, return_scores=True)[1]))
     return of_source, of_target, across
