@@ -25,7 +25,6 @@ from tfnlp.tasks import (
     Roles,
     Similarity,
     Tag,
-    charts,
     report,
 )
 from tfnlp.tasks.answer import question_word
@@ -250,13 +249,13 @@ def test_classes_have_precision_and_recall():
 
 def test_a_map_has_groups_and_numbers():
     vectors, names = np.array([[0.0, 0], [3, 1], [6, 0], [9, 1]]), ["a", "<b>", "c", "d"]
-    places = [x for x, _ in charts.plane(vectors[:3])]
-    figure = charts.text_map("m", vectors[:3], names[:3], ["x", "y", "x"])
+    places = [x for x, _ in report.plane(vectors[:3])]
+    figure = report.text_map("m", vectors[:3], names[:3], ["x", "y", "x"])
     assert [(trace["name"], trace["x"]) for trace in figure["data"]] == [
         ("x", places[::2]), ("y", places[1:2]),
     ]  # fmt: skip
     assert figure["data"][1]["text"] == ["&lt;b&gt;<br>y"]
-    pairs, places = charts.text_map("m", vectors, names, [0.5, 1.5], True), charts.plane(vectors)
+    pairs, places = report.text_map("m", vectors, names, [0.5, 1.5], True), report.plane(vectors)
     assert pairs["data"][0]["x"] == [
         places[0][0],
         places[1][0],
@@ -265,7 +264,7 @@ def test_a_map_has_groups_and_numbers():
         None,
     ]
     assert pairs["data"][0]["marker"]["color"] == [0.5, 0.5, None, 1.5, 1.5, None]
-    square = charts.plane([[0, 0, 1], [0, 2, 1], [1, 0, 1], [1, 2, 1]])
+    square = report.plane([[0, 0, 1], [0, 2, 1], [1, 0, 1], [1, 2, 1]])
     assert sorted(abs(x) for x, _ in square) == [1] * 4 and sorted(y for _, y in square)[0] == -0.5
 
 
@@ -284,8 +283,8 @@ def test_context_is_cut_and_marked():
 
 def test_commonest_classes_alone_are_pictured():
     truth = [f"c{i:02}" for i in range(30) for _ in range(i + 1)]
-    assert charts.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
-    assert charts.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
+    assert report.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
+    assert report.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.layers import TransformerBlock
 from tfnlp.models.first_position import position_bias
 from tfnlp.runs.page import EXAMPLES, worst_first
-from tfnlp.tasks import charts
+from tfnlp.tasks import report
 from tfnlp.tasks.sequences import EncodedExamples, encode_examples
 
 _MOST = 32  # tokens whose names fit beside a map on a phone
@@ -21,7 +21,7 @@ _AT_ONCE = 16  # examples that are encoded to find a short one
 
 def worst_attention(
     made: TaskModel, examples: Sequence[Any], rows: Sequence[Mapping[str, Any]]
-) -> charts.Figure | None:
+) -> report.Figure | None:
     """Draw what the tokens of the worst mistake look at, in one that is short enough.
 
     `rows` are what `Task.report_row` returns of the examples. Where no mistake is, it is another
@@ -45,7 +45,7 @@ def worst_attention(
         return None
     inputs = first_inputs(encoder, encoded, short[0])
     means = [np.mean(x[0], 0, dtype="float64") for x in encoder_attention(encoder, inputs)]
-    return charts.attention(
+    return report.attention(
         "mistake" if task.is_wrong(rows[some[encoded.row[short[0]]]]) else "example",
         shown_tokens(made.reader.tokenizer, inputs["input_word_ids"][0]),
         np.round(means, 3).tolist(),

@@ -51,7 +51,7 @@ from tfnlp.runs.several import is_single, run_all, search
 from tfnlp.runs.teaching import Teaching, check_teacher
 from tfnlp.runs.tuning import Run, TuningRuns
 from tfnlp.settings.finetune import FEATURES, FinetuneSettings
-from tfnlp.tasks import Embed, Fill, HeadTask, Task, charts
+from tfnlp.tasks import Embed, Fill, HeadTask, Task, report
 from tfnlp.tasks.baselines import plateau_of
 from tfnlp.text import split_words
 from tfnlp.training import is_compiled
@@ -346,7 +346,7 @@ class HeadRuns(TuningRuns):
             columns = mapped(task, rows[:EXAMPLES])
             write_projector(run.folder, "examples", vectors, columns)
             title = f"{len(vectors)} examples, by the vectors of the last layer"
-            drawn = charts.text_map(title, vectors, *columns.values())
+            drawn = report.text_map(title, vectors, *columns.values())
         attention = worst_attention(model, self.dev, rows) if page.writes else None
         more = (baselines, self.metric, drawn, attention)
         card = task_folder.card_of_task(task, run.config, results, run.folder)

@@ -21,8 +21,7 @@ from tfnlp.files import joined, write_text
 from tfnlp.objectives.measure_names import in_words
 from tfnlp.tasks import HeadTask
 from tfnlp.tasks.baselines import Baseline
-from tfnlp.tasks.charts import Figure, figure
-from tfnlp.tasks.report import Table
+from tfnlp.tasks.report import Figure, Table, figure
 from tfnlp.training import History, Trainer
 from tfnlp.training.run import read_config
 

@@ -37,7 +37,7 @@ from tfnlp.runs.page import EXAMPLES, RunPage, measures, shown
 from tfnlp.runs.projector import write_projector
 from tfnlp.runs.tuning import Run, TuningRuns, shown_measures
 from tfnlp.settings.tasks import EmbedTaskSettings
-from tfnlp.tasks import charts
+from tfnlp.tasks import report
 from tfnlp.tasks.embed import (
     Embed,
     check_alike,
@@ -277,7 +277,7 @@ _PAIRS = 200  # that are drawn
 
 def space_charts(
     examples: Sequence[Any], spaces: Mapping[str, Mapping[str, np.ndarray]]
-) -> Iterator[charts.Figure]:
+) -> Iterator[report.Figure]:
     """Yield maps of pairs of texts, and their cosines.
 
     `spaces` have for each title the vector of each text.
@@ -287,24 +287,24 @@ def space_charts(
         texts = [text for example in some for text in example.segments[:2]]
         units = unit_rows([vectors[text] for text in texts])
         labels = [example.label for example in some]
-        yield charts.text_map(f"{len(some)} pairs, {title}", units, texts, labels, pairs=True)
+        yield report.text_map(f"{len(some)} pairs, {title}", units, texts, labels, pairs=True)
     for title, vectors in spaces.items():
         yield _cosines(f"Cosines, {title}", examples, vectors)
 
 
 def _cosines(
     title: str, examples: Sequence[Any], vectors: Mapping[str, np.ndarray]
-) -> charts.Figure:
+) -> report.Figure:
     """Draw the cosines of pairs; of pairs alone beside those with texts of other pairs."""
     u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
     cosines, others = (np.sum(u * x, 1) for x in (v, np.roll(v, len(v) // 2, axis=0)))
     labels = [example.label for example in examples]
     if isinstance(labels[0], int | float):
         more = ("rating", "cosine", False)
-        return charts.scatter(labels, cosines.tolist(), title, *more)
+        return report.scatter(labels, cosines.tolist(), title, *more)
     groups = {"pairs": cosines, "other texts": others}
     if labels[0] is not None:
         names = np.array(labels)
         groups = {name: cosines[names == name] for name in sorted(set(labels))}
     lists = {name: values.tolist() for name, values in groups.items()}
-    return charts.histogram(title, "cosine", lists, overlay=True)
+    return report.histogram(title, "cosine", lists, overlay=True)

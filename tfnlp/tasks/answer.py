@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfnlp.data.labelled.questions import Question, QuestionRows
 from tfnlp.layers import CRF
 from tfnlp.settings.tasks import AnswerSettings
-from tfnlp.tasks import charts, report, squad
+from tfnlp.tasks import report, squad
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import (
@@ -300,10 +300,10 @@ class Answer(HeadTask):
         "question", "gold", "predicted", "score", "context",
     )  # fmt: skip
 
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         # The gold answer of a question is the first, as annotators differ in length.
         gold = [row["gold"][0] if row["gold"] else "" for row in rows]
-        return charts.lengths(gold, [row["answer"] for row in rows])
+        return report.lengths(gold, [row["answer"] for row in rows])
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
         groups = collections.defaultdict(list)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfnlp.data.labelled.choices import ChoiceRows
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.settings.tasks import ChooseSettings
-from tfnlp.tasks import charts, report
+from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import Encoded, EncodedExamples, Targets, packed, strings
@@ -174,14 +174,14 @@ class Choose(SegmentTask):
     worst_first: ClassVar[str] = "the gold choice was least probable"
     error_columns: ClassVar[tuple[str, ...]] = ("text", "choices, with their probability")
 
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         right, wrong = (
             [-self.badness(row) for row in rows if self.is_wrong(row) is bad]
             for bad in (False, True)
         )
         groups = {"right": right, "wrong": wrong}
         axis = "probability of the gold choice"
-        return charts.histogram("How sure of the gold choice", axis, groups, (0.0, 1.0))
+        return report.histogram("How sure of the gold choice", axis, groups, (0.0, 1.0))
 
     def badness(self, row: report.Row) -> float:
         return -row["probabilities"][row["gold"]]

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 from tfnlp.data.labelled.examples import ClassRows, class_name
 from tfnlp.settings.tasks import ClassifySettings
-from tfnlp.tasks import charts, report
+from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest, f1_of_one, quoted
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import EncodedExamples, Targets
@@ -111,9 +111,9 @@ class Classify(NamedTask):
     worst_first: ClassVar[str] = "the gold class was least probable"
     error_columns: ClassVar[tuple[str, ...]] = ("gold", "predicted", "p(gold)", "text")
 
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         truth, guess = ([class_name(row[name]) for row in rows] for name in ("gold", "label"))
-        return charts.confusion(truth, guess, self.labels)
+        return report.confusion(truth, guess, self.labels)
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
         truth, guess = ([class_name(row[name]) for row in rows] for name in ("gold", "label"))

@@ -15,7 +15,7 @@ from tfnlp.layers import CRF
 from tfnlp.models.coreference import NEVER
 from tfnlp.objectives.coreference import CoreferenceLoss
 from tfnlp.settings.tasks import CorefSettings
-from tfnlp.tasks import charts, report
+from tfnlp.tasks import report
 from tfnlp.tasks.coreference_scores import coreference_scores
 from tfnlp.tasks.playground import Field, Playground
 from tfnlp.tasks.sequences import (
@@ -252,10 +252,10 @@ class Coref(HeadTask):
     worst_first: ClassVar[str] = "the CoNLL F1 of the document is lowest"
     error_columns: ClassVar[tuple[str, ...]] = ("CoNLL F1", "gold", "predicted")
 
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         scores = _of_rows(rows)
         counts = dict.fromkeys(_METRICS, sum(len(c) for row in rows for c in row["gold"]))
-        return charts.bars(_METRICS, counts, scores)
+        return report.bars(_METRICS, counts, scores)
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
         scores = _of_rows(rows)

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfnlp.data.labelled.examples import class_name
 from tfnlp.data.labelled.label_sets import LabelSetRows
 from tfnlp.settings.tasks import LabelsSettings
-from tfnlp.tasks import charts, report
+from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, quoted
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import EncodedExamples, Targets
@@ -159,14 +159,14 @@ class Labels(NamedTask):
     worst_first: ClassVar[str] = "a right decision was least probable"
     error_columns: ClassVar[tuple[str, ...]] = ("missing", "too many", "right", "text")
 
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
-        return charts.bars(*self._by_label(rows))
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
+        return report.bars(*self._by_label(rows))
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
         names, counts, found = self._by_label(rows)
         measured = ("precision", "recall", "f1")
         cells = [
-            [n, *(report.figure(found.get(f"{m}/{n}")) for m in measured), str(counts[n])]
+            [n, *(report.measure(found.get(f"{m}/{n}")) for m in measured), str(counts[n])]
             for n in names
         ]
         head = ["label", "precision", "recall", "F1", "in the data"]
@@ -178,7 +178,7 @@ class Labels(NamedTask):
         """Return the 20 commonest labels, how often each is in the data, and their measures."""
         gold, found = ([list(map(class_name, row[n])) for row in rows] for n in ("gold", "labels"))
         counts = collections.Counter(name for names in gold for name in names)
-        names = sorted(self.labels, key=lambda name: (-counts[name], name))[: charts.SHOWN]
+        names = sorted(self.labels, key=lambda name: (-counts[name], name))[: report.SHOWN]
         return names, counts, label_sets(gold, found, names)
 
     def is_wrong(self, row: report.Row) -> bool:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from tfnlp.data.labelled.examples import ScoreRows
 from tfnlp.settings.tasks import SimilaritySettings
-from tfnlp.tasks import charts, report
+from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Arrays, Encoded, EncodedExamples, Targets, packed, soft_weights
@@ -141,8 +141,8 @@ class Similarity(TextTask):
     worst_first: ClassVar[str] = "the difference is largest"
     error_columns: ClassVar[tuple[str, ...]] = ("gold", "predicted", "difference", "text")
 
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
-        return charts.scatter(*([row[name] for row in rows] for name in ("gold", "score")))
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
+        return report.scatter(*([row[name] for row in rows] for name in ("gold", "score")))
 
     def badness(self, row: report.Row) -> float:
         return abs(row["score"] - row["gold"])

@@ -21,7 +21,7 @@ from tfnlp.data.labelled.tag_schemes import (
 )
 from tfnlp.layers import CRF
 from tfnlp.settings.tasks import TagSettings
-from tfnlp.tasks import charts, report
+from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest
 from tfnlp.tasks.entities import entities, tagging, type_scores
 from tfnlp.tasks.playground import Field, Playground
@@ -285,8 +285,8 @@ class WordTask(HeadTask):
         "wrong", "sentence, with predicted and gold tag of the wrong words",
     )  # fmt: skip
 
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
-        return charts.confusion(*_classes(rows), () if is_bio(self.labels) else self.labels)
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
+        return report.confusion(*_classes(rows), () if is_bio(self.labels) else self.labels)
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
         if not is_bio(tag for row in rows for tag in row["gold"]):
@@ -294,9 +294,9 @@ class WordTask(HeadTask):
         scores = type_scores([row["gold"] for row in rows], [row["tags"] for row in rows])
         scores = sorted(scores.items(), key=lambda item: (-item[1]["gold"], item[0]))
         cells = [
-            [kind, *(report.figure(s.get(name)) for name in ("precision", "recall", "f1")),
+            [kind, *(report.measure(s.get(name)) for name in ("precision", "recall", "f1")),
              *(str(s[name]) for name in ("gold", "predicted"))]
-            for kind, s in scores[: charts.SHOWN]
+            for kind, s in scores[: report.SHOWN]
         ]  # fmt: skip
         head = ["type", "precision", "recall", "F1", "in the data", "predicted"]
         return [report.Table("By type of entity", head, cells)]

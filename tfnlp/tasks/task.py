@@ -16,7 +16,7 @@ from tfnlp.data.labelled.rows import TaskData
 from tfnlp.layers import CRF
 from tfnlp.objectives.objective import Objective
 from tfnlp.settings.options import Settings
-from tfnlp.tasks import charts, report
+from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.playground import Playground
@@ -361,7 +361,7 @@ class HeadTask(Task, abc.ABC):
     error_columns: ClassVar[tuple[str, ...]]  # names of the cells of an error
 
     @abc.abstractmethod
-    def chart(self, rows: Sequence[report.Row]) -> charts.Figure:
+    def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         """Return the picture of a report, of what `report_row` returned."""
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
