@@ -15,7 +15,7 @@ from tests.tensorboard_pages import projected
 from tfnlp.cards import Card
 from tfnlp.data import Question, RoleSentence
 from tfnlp.data.labelled.coreference import CorefDocument
-from tfnlp.runs.page import Page, RunPage, curves, measures, of_rows
+from tfnlp.runs.page import RunPage, curves, measures, of_rows, write_page
 from tfnlp.tasks import (
     Answer,
     Choose,
@@ -110,14 +110,14 @@ def written(directory, name, rows=None, task=None):
     """Write a page of rows; return what it shows."""
     task, rows = task or TASKS[name], rows or EXAMPLES[name]
     guesses = task.baselines([row["gold"] for row in rows])
-    page = Page(
+    write_page(
+        str(directory / "page.html"),
         "A " + EVIL,
         CARD,
         curves=curves(History(**HISTORY), "accuracy"),
         settings={"model": "toy " + EVIL, "training": {"rate": 5e-5, "updates": 1200}},
         **of_rows(task, rows, METRICS, guesses, "accuracy"),
     )
-    page.write(str(directory / "page.html"))
     return shown_on(directory / "page.html")
 
 

@@ -14,7 +14,7 @@ from tfnlp import __version__
 from tfnlp.cards import Card, base_of
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.families import FAMILIES
-from tfnlp.families.fitting import SECTION
+from tfnlp.families.fitting import SECTION, check_adaptation
 from tfnlp.families.sizes import width
 from tfnlp.files import write_lines
 from tfnlp.locks import locked
@@ -117,7 +117,7 @@ class HeadRuns(TuningRuns):
         check_used(config, self.backbone, self.features)
         if config.pack:
             check_pack(config, self.backbone, self.features)
-        self.check_adaptation()
+        check_adaptation(self.adaptation, self.backbone, self.features)
         self.task = kind.learnt_from(
             self.every,
             config,

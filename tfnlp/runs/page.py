@@ -31,47 +31,43 @@ _SECONDS = 10  # after which the page of a run that goes on is loaded again
 EXAMPLES = 500  # that a page has; their file has all
 
 
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """What a page shows, from the top down.
+def write_page(
+    path: str,
+    title: str,
+    card: Card,
+    *,
+    measures: Sequence[Table],
+    curves: Sequence[Figure] = (),
+    charts: Sequence[Figure] = (),
+    examples: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any],
+    live: bool = False,
+) -> None:
+    """Write a page, whole or not at all; what it shows stands here from the top down.
 
-    `examples` is what `examples_of` returns; of a run that goes on (`live`) a browser loads the
-    page again.
+    Of a run that goes on (`live`) a browser loads the page again.
+
+    Raises:
+        MissingPackage: Without plotly.
     """
-
-    title: str
-    card: Card
-    measures: Sequence[Table] = ()
-    curves: Sequence[Figure] = ()
-    charts: Sequence[Figure] = ()
-    examples: Mapping[str, Any] | None = None
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    live: bool = False
-
-    def write(self, path: str) -> None:
-        """Write the page, whole or not at all.
-
-        Raises:
-            MissingPackage: Without plotly.
-        """
-        data = {
-            "title": self.title,
-            "summary": self.card.summary,
-            "live": self.live,
-            "measures": [dataclasses.asdict(table) for table in self.measures],
-            "curves": self.curves,
-            "charts": self.charts,
-            "examples": self.examples,
-            "facts": [(n, x) for n, x in self.card.facts().items() if n != "measures"],
-            "settings": [*_flat(self.settings)],
-        }
-        # No text of the user ends the element that the data is in.
-        text = json.dumps(_finite(data), ensure_ascii=False).replace("<", "\\u003c")
-        refresh = f'<meta http-equiv="refresh" content="{_SECONDS}">' if self.live else ""
-        parts = {"title": html.escape(self.title), "refresh": refresh, "data": text}
-        parts["plotly"] = _plotly_js()
-        template = importlib.resources.files("tfnlp.runs").joinpath(PAGE).read_text("utf-8")
-        write_text(path, re.sub(r"@(title|refresh|data|plotly)@", lambda m: parts[m[1]], template))
+    data = {
+        "title": title,
+        "summary": card.summary,
+        "live": live,
+        "measures": [dataclasses.asdict(table) for table in measures],
+        "curves": curves,
+        "charts": charts,
+        "examples": examples,
+        "facts": [(n, x) for n, x in card.facts().items() if n != "measures"],
+        "settings": [*_flat({n: x for n, x in settings.items() if n != "files"})],
+    }
+    # No text of the user ends the element that the data is in.
+    text = json.dumps(_finite(data), ensure_ascii=False).replace("<", "\\u003c")
+    refresh = f'<meta http-equiv="refresh" content="{_SECONDS}">' if live else ""
+    parts = {"title": html.escape(title), "refresh": refresh, "data": text}
+    parts["plotly"] = _plotly_js()
+    template = importlib.resources.files("tfnlp.runs").joinpath(PAGE).read_text("utf-8")
+    write_text(path, re.sub(r"@(title|refresh|data|plotly)@", lambda m: parts[m[1]], template))
 
 
 class RunPage:
@@ -91,16 +87,16 @@ class RunPage:
             self.writes = False
 
     def write(self, card: Card, live: bool = False, **sections: Any) -> None:
-        """Write the page: sections are those of `Page` that the history does not have."""
+        """Write the page: sections are those of `write_page` that the history does not have."""
         if not self.writes:
             return
-        trainer = self._trainer
-        settings = {n: x for n, x in read_config(self._folder).items() if n != "files"}
-        history, main = trainer.history, self._main
-        sections = {"measures": [held_out(history, main)], **sections}
-        lines = curves(history, main, trainer.objective.report)
-        page = Page(self._title, card, curves=lines, settings=settings, live=live, **sections)
-        page.write(self.path)
+        history, main = self._trainer.history, self._main
+        found = {
+            "measures": [held_out(history, main)],
+            "curves": curves(history, main, self._trainer.objective.report),
+            "settings": read_config(self._folder),
+        }
+        write_page(self.path, self._title, card, live=live, **{**found, **sections})
 
     def callback(self, card: Card) -> keras.callbacks.Callback:
         """Return a callback of `Trainer.fit`, which writes the page after each evaluation."""
@@ -196,21 +192,6 @@ def measures(
     return Table("Measures", ["measure", "value", name], cells)
 
 
-def examples_of(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return rows of `Task.report_row` as a page has them: mistakes first, the worst of them first.
-
-    Of many the page has the first ones.
-    """
-    wrong, order = [task.is_wrong(row) for row in rows], worst_first(task, rows)
-    return {
-        "order": task.worst_first,
-        "head": task.error_columns,
-        "count": len(rows),
-        "wrong": sum(wrong),
-        "rows": [{"wrong": wrong[n], "cells": task.error_cells(rows[n])} for n in order[:EXAMPLES]],
-    }
-
-
 def worst_first(task: HeadTask, rows: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the order of rows of `Task.report_row`: mistakes first, the worst of them first."""
     return sorted(
@@ -226,15 +207,24 @@ def of_rows(
     main: str,
     *more: Figure | None,
 ) -> dict[str, Any]:
-    """Return the sections of a `Page` about labelled examples: `rows` of `Task.report_row`.
+    """Return the sections of a page about labelled examples: `rows` of `Task.report_row`.
 
-    The measure `main` stands first, and `more` charts last.
+    The measure `main` stands first, `more` charts last. Of many examples the page has the worst.
     """
+    wrong, order = [task.is_wrong(row) for row in rows], worst_first(task, rows)
     beside = {name: f"{shown(b.value)} ({b.guess})" for name, b in baselines.items()}
     return {
         "measures": [measures(metrics, beside, "simplest guess", main), *task.tables(rows)],
         "charts": [task.chart(rows), *(chart for chart in more if chart is not None)],
-        "examples": examples_of(task, rows),
+        "examples": {
+            "order": task.worst_first,
+            "head": task.error_columns,
+            "count": len(rows),
+            "wrong": sum(wrong),
+            "rows": [
+                {"wrong": wrong[n], "cells": task.error_cells(rows[n])} for n in order[:EXAMPLES]
+            ],
+        },
     }
 
 

@@ -21,7 +21,7 @@ from tfnlp.cards import Card, base_of, card_of_run
 from tfnlp.checkpoints.sentence_transformers import sentence_layers
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.families import sentence_runs
-from tfnlp.families.fitting import SECTION
+from tfnlp.families.fitting import SECTION, check_adaptation
 from tfnlp.families.sentences import (
     prompt_tokens,
     sentence_settings,
@@ -67,7 +67,7 @@ class SentenceRuns(TuningRuns):
         self._check_dev()
         self._check_ranking()
         self.load_backbone()
-        self.check_adaptation()
+        check_adaptation(self.adaptation, self.backbone, self.features)
         settings = sentence_settings(self.backbone, config.pooling, normalize=True)
         self.sentences = sentence_runs.SentenceRun(
             **{

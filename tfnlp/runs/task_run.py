@@ -27,7 +27,7 @@ from tfnlp.runs.finetune_examples import (
     say_unmeasured,
     shown_source,
 )
-from tfnlp.runs.page import PAGE, Page, of_rows, plotly
+from tfnlp.runs.page import PAGE, of_rows, plotly, write_page
 from tfnlp.settings.use import EvaluateTask, PredictTask
 from tfnlp.tasks.baselines import plateau_of
 
@@ -291,16 +291,13 @@ class TaskRun:
         rows = list(map(task.report_row, examples, predictions))
         attention = worst_attention(self.task_model, examples, rows)
         more = (task.baselines(task.golds(examples)), main, attention)
-        page = Page(
-            f"{shown_name(self.path)}: {task.name}, measured on {source}",
-            self._card(),
-            settings={n: x for n, x in self.config.items() if n != "files"},
-            **of_rows(task, rows, metrics, *more),
-        )
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         os.makedirs(config.report, exist_ok=True)
         write_lines(os.path.join(config.report, "predictions.jsonl"), lines)
-        page.write(os.path.join(config.report, PAGE))
+        title = f"{shown_name(self.path)}: {task.name}, measured on {source}"
+        sections = of_rows(task, rows, metrics, *more)
+        path = os.path.join(config.report, PAGE)
+        write_page(path, title, self._card(), settings=self.config, **sections)
 
     @property
     def family(self) -> Any:

@@ -14,7 +14,7 @@ import keras
 
 from tfnlp import training
 from tfnlp.cards import Card, shown_name
-from tfnlp.families.fitting import adaptation_asked, check_adaptation
+from tfnlp.families.fitting import adaptation_asked
 from tfnlp.files import write_lines
 from tfnlp.objectives.measure_names import in_words
 from tfnlp.runs import task_folder
@@ -90,10 +90,6 @@ class TuningRuns(abc.ABC):
         output = None if self.config.restart else self.config.output
         self.backbone = load_backbone(self.config.model, output, self.config)
         self.adaptation = adaptation_asked(self.config)
-
-    def check_adaptation(self) -> None:
-        """Check that the model can be trained in part, if it is to be."""
-        check_adaptation(self.adaptation, self.backbone, self.features)
 
     @abc.abstractmethod
     def defaults(self, features: str | None) -> dict[str, Any]:
