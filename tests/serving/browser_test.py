@@ -17,7 +17,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("uvicorn")
 
 from tests.serving import toys  # noqa: E402
-from tests.serving.listening import listening  # noqa: E402
+from tests.serving.toys import listening  # noqa: E402
 from tfnlp.serving import texts, vectors  # noqa: E402
 from tfnlp.serving.action import Action, array_of, of_task, outputs  # noqa: E402
 from tfnlp.tasks import TASKS  # noqa: E402

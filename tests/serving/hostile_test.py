@@ -12,7 +12,7 @@ import tensorflow as tf
 pytest.importorskip("fastapi")
 from fastapi.testclient import TestClient  # noqa: E402
 
-from tests.serving.listening import application, listening  # noqa: E402
+from tests.serving.toys import application, listening  # noqa: E402
 from tfnlp.serving import app, server  # noqa: E402
 from tfnlp.serving.action import Action  # noqa: E402
 from tfnlp.tasks.playground import Field  # noqa: E402

@@ -3,6 +3,9 @@
 The rules' names and shapes of inputs and outputs are those of docs/finetuning.md.
 """
 
+import contextlib
+import threading
+
 import numpy as np
 import tensorflow as tf
 
@@ -10,6 +13,10 @@ from tests.hub import gpt_toy
 from tfnlp import hub, models
 from tfnlp.hub.modules.fill import FillModule
 from tfnlp.hub.saving.save import save_module
+from tfnlp.serving import app, server
+from tfnlp.serving.batching import Batcher
+from tfnlp.serving.module import ServedModule
+from tfnlp.settings.serve import ServeSettings
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, WordVectors
 from tfnlp.text.words import characters, words_with_offsets
 
@@ -159,3 +166,30 @@ def make(kind, folder):
     if kind in MAKERS:
         return MAKERS[kind](folder)
     return Rule(*RULES[kind]).write(folder)
+
+
+@contextlib.contextmanager
+def application(actions, local=True, **settings):
+    config = ServeSettings.make(module="toy", **settings)
+    served = ServedModule("toy", actions)
+    batcher = Batcher(served.run, wait=0)
+    try:
+        yield app.make_app(served, config, batcher, local)
+    finally:
+        batcher.close()
+
+
+@contextlib.contextmanager
+def listening(actions, **settings):
+    """A running server's address; what holds it up when it is told to stop fails the test."""
+    with application(actions, **settings) as made, server._bound("127.0.0.1", 0) as bound:
+        bound.listen()
+        address, served = bound.getsockname(), server.server_of(made)
+        thread = threading.Thread(target=served.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        try:
+            yield address
+        finally:
+            served.should_exit = True
+            thread.join(30)
+            assert not thread.is_alive()

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
-from tests.tasks.class_weights_test import LABELS, LOGITS
-from tests.tasks.fine_tuning_test import constant_model, sums
+from tests.tasks.fine_tuning_test import LABELS, LOGITS, constant_model, sums
 from tfnlp.data import TaskExample
 from tfnlp.tasks import FineTuning, Labels
 from tfnlp.tasks.labels import best_threshold, label_sets
