@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.runs.backbone import load_backbone
-from tfnlp.runs.finetune_examples import left_out, limited, read_rows, say, shown_source
+from tfnlp.runs.finetune_examples import left_out, limited, listed, read_rows, say, shown_source
 from tfnlp.settings.options import one_of
 from tfnlp.settings.tables import TASKS as SETTINGS
 from tfnlp.settings.use import CheckSettings
@@ -20,6 +20,7 @@ from tfnlp.tasks import TASKS, HeadTask, Task
 from tfnlp.tasks.sequences import encode_examples
 from tfnlp.text.lines import shortened
 
+_READERS = {name: task for name, task in TASKS.items() if hasattr(task, "form")}
 _SHOWN = 3  # examples
 _NAMES = 10  # classes
 _LONGEST = 90  # characters of a line
@@ -51,8 +52,8 @@ def check_rows(config: CheckSettings) -> Check:
     """
     if config.task is None:
         return Check(list(_of_every_task(config)), [])
-    if config.task not in TASKS or not hasattr(TASKS[config.task], "form"):
-        raise ValueError(one_of("task", config.task, _readers()))
+    if config.task not in _READERS:
+        raise ValueError(one_of("task", config.task, _READERS))
     task = TASKS[config.task]
     data, dev = read_rows(task.form, config.data, config, "data"), []
     source = shown_source(config.data)
@@ -144,8 +145,8 @@ def doubts_of(task: type[Task], train: Sequence[Any], dev: Sequence[Any]) -> lis
     many("examples to measure on have texts that are learnt from", seen, len(dev), 0)
     single = sorted(name for name, n in counts.items() if n == 1)
     if single:
-        listed = ", ".join(map(repr, single[:_NAMES])) + (", ..." if single[_NAMES:] else "")
-        found.append(f"{len(single):,} classes or tags have one example: {listed}")
+        names = listed([*map(repr, single)])
+        found.append(f"{len(single):,} classes or tags have one example: {names}")
     for number, column in enumerate(zip(*rows, strict=False), 1):
         digits = sum(text.isdecimal() for text in column)
         many(f"texts {number} are a number; are they the right column?", digits, len(rows), 0.9, 2)
@@ -188,14 +189,10 @@ def _read_back(reader: Any, texts: list[str], max_length: int) -> list[str]:
     return [text.decode() for text in tokenizer.detokenize(ids[:, :max_length]).numpy()]
 
 
-def _readers() -> dict[str, type[Task]]:
-    return {name: task for name, task in TASKS.items() if hasattr(task, "form")}
-
-
 def _of_every_task(config: CheckSettings) -> Iterator[str]:
     """Yield a line for each task: how many examples it reads, or why it reads none."""
     source = shown_source(config.data)
-    for name, task in _readers().items():
+    for name, task in _READERS.items():
         try:
             data = task.read(config.data, skip=True, name="data")
         except ValueError as error:

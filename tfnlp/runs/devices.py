@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tfnlp import training
 from tfnlp.families.family import Family
-from tfnlp.locks import locked
 from tfnlp.models import count_trained
 from tfnlp.models.shapes import count_weights
 from tfnlp.settings.options import Settings
@@ -49,16 +48,6 @@ def devices(config: Settings) -> Iterator[Any]:
         if lost is None:
             raise
         raise lost from error
-
-
-def alone(config: Any, strategy: Any) -> Any:
-    """Return a context in which no other process writes to a run's folder; see `locked`.
-
-    Of several workers the first one writes, so it alone locks the folder.
-    """
-    if not training.workers_of(strategy).chief:
-        return contextlib.nullcontext()
-    return locked(config.output)
 
 
 def _report_memory(error: Exception) -> None:

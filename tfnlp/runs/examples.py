@@ -43,8 +43,20 @@ def _written(family: Family, config: Any) -> dict[str, Any]:
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     with locked(config.output):
         made = family.examples(config)
-        more = {**made.recipe.settings, **made.settings}
-        settings = _settings(family, config, made.tokens, more)
+        settings = {  # all that decides which examples are written
+            "tfnlp": __version__,
+            "model": family.name,
+            "input": _files(config.text, config.layout),
+            "valid": _files(config.valid, config.layout) if config.valid else None,
+            "layout": config.layout,
+            "held_out": None if config.valid else config.held_out,
+            "vocabulary": zlib.crc32(repr(made.tokens).encode()),
+            "vocab_size": None if config.vocab else config.vocab_size,
+            **{name: getattr(config, name) for name in ("seq_length", "seed", "epochs", "shards")},
+            "chunk": CHUNK,
+            **made.recipe.settings,
+            **made.settings,
+        }
         start_examples(config.output, settings)
         kept = tf.io.gfile.join(config.output, made.vocabulary.name)
         if not tf.io.gfile.exists(kept):
@@ -63,26 +75,6 @@ def runner_of(config: Any) -> Any:
             "`pipeline_options`"
         )
     return Runner(config.runner, config.workers, shlex.split(config.pipeline_options))
-
-
-def _settings(family: Family, config: Any, tokens: Any, more: dict[str, Any]) -> dict[str, Any]:
-    """Return everything that decides which examples are written."""
-    return {
-        "tfnlp": __version__,
-        "model": family.name,
-        "input": _files(config.text, config.layout),
-        "valid": _files(config.valid, config.layout) if config.valid else None,
-        "layout": config.layout,
-        "held_out": None if config.valid else config.held_out,
-        "vocabulary": zlib.crc32(repr(tokens).encode()),
-        "vocab_size": None if config.vocab else config.vocab_size,
-        "seq_length": config.seq_length,
-        "seed": config.seed,
-        "epochs": config.epochs,
-        "shards": config.shards,
-        "chunk": CHUNK,
-        **more,
-    }
 
 
 def _files(sources: Any, layout: str) -> list[list]:

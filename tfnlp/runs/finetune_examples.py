@@ -77,14 +77,14 @@ def say_labels(source: str, task: Any, examples: list[Any]) -> None:
         say(
             source,
             f"{len(absent)} of {len(task.labels)} labels of the training examples never occur: "
-            f"{_listed(absent)}",
+            f"{listed(absent)}",
         )
     unknown = sorted(set(counts) - set(task.labels))
     if unknown:
         say(
             source,
             f"{sum(counts[label] for label in unknown):,} of {counts.total():,} labels are not "
-            f"among those of the training examples and can't be predicted: {_listed(unknown)}",
+            f"among those of the training examples and can't be predicted: {listed(unknown)}",
         )
 
 
@@ -94,8 +94,9 @@ def say_unmeasured(source: str, task: Any, measures: Collection[str]) -> None:
         say(source, f"no example has what {task.main_measure} measures; it is left out")
 
 
-def _listed(labels: list[str]) -> str:
-    return ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Return names as text, the first ones of many."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def read_parts(task: type[Task], config: Any) -> tuple[list[Any], list[Any], Any]:

@@ -17,6 +17,7 @@ from tfnlp.families.sizes import (
     recorded,
     width,
 )
+from tfnlp.runs.finetune_examples import listed
 from tfnlp.settings.finetune import FinetuneSettings
 from tfnlp.settings.options import default_of
 from tfnlp.tasks import HeadTask
@@ -224,7 +225,7 @@ def _weights(asked: Any, task: Any, train: list[Any]) -> dict[str, float]:
     if unknown:
         raise ValueError(
             f"`class_weights` has {unknown[0]!r}, which is not among the labels: "
-            f"{', '.join(task.labels[:10])}" + (", ..." if len(task.labels) > 10 else "")
+            f"{listed(task.labels)}"
         )
     return {label: pairs.get(label, 1.0) for label in task.labels}
 

@@ -1,5 +1,6 @@
 """Pretraining of any family: text to a run's folder, and on from where a run was stopped."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +15,9 @@ from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, readable, with_examples
 from tfnlp.families.recognition import load_pretrained
 from tfnlp.files import local_copy, write_lines, written_whole
+from tfnlp.locks import locked
 from tfnlp.runs.backbone import as_begun
-from tfnlp.runs.devices import alone, check_batch, check_rows, check_weights, devices
+from tfnlp.runs.devices import check_batch, check_rows, check_weights, devices
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.page import RunPage, measures
 from tfnlp.runs.projector import WORDS, write_projector
@@ -41,8 +43,12 @@ def train_family(
 
     if hasattr(config, "examples"):
         config = with_examples(config, family.name)
-    with devices(config) as strategy, alone(config, strategy), readable(config, family.name):
-        return _train(family, config, strategy, callbacks)
+    with devices(config) as strategy:
+        # Of several workers the first one writes, so it alone locks the folder.
+        chief = workers_of(strategy).chief
+        with locked(config.output) if chief else contextlib.nullcontext():
+            with readable(config, family.name):
+                return _train(family, config, strategy, callbacks)
 
 
 def _train(

@@ -41,6 +41,7 @@ from tfnlp.hub import TaskModel
 from tfnlp.models.shapes import count_weights
 from tfnlp.runs.backbone import SAVED, WEIGHTS, backbone_config, kept_backbone
 from tfnlp.runs.devices import check_trained
+from tfnlp.runs.finetune_examples import listed
 from tfnlp.tasks import TASKS, HeadTask, task_of
 from tfnlp.text import WordIndex
 from tfnlp.text.lines import read_lines
@@ -264,7 +265,7 @@ def card_of_task(
     published = config["backbone"].get("published") or {}
     data, names = config.get("data") or {}, results.get("data") or {}
     recorded = data_lines({key: data[key] for key in ("examples", "crc32") if key in data})
-    labels = ", ".join(task.labels[:_MANY]) + (", ..." if len(task.labels) > _MANY else "")
+    labels = listed(task.labels, _MANY)
     measures = results.get("metrics") or {}
     measured_on = [*names.get("dev", ())]
     if "dev_examples" in names:

@@ -368,7 +368,10 @@ def _classes(rows: Sequence[report.Row]) -> tuple[list[str], list[str]]:
     """Return gold and predicted classes of words; that of a word in an entity is its type."""
     tags, predicted = ([tag for row in rows for tag in row[n]] for n in ("gold", "tags"))
     if is_bio(tags):
-        tags, predicted = ([_type(tag) for tag in column] for column in (tags, predicted))
+        tags, predicted = (
+            [tag[2:] if tag[:2] in ("B-", "I-") else tag for tag in column]
+            for column in (tags, predicted)
+        )
     return tags, predicted
 
 
@@ -380,7 +383,3 @@ def spans_of(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[lis
     if scheme_of(tags) is None:
         return [[*place, tag] for place, tag in zip(places, tags, strict=True) if tag != OUTSIDE]
     return [[places[a][0], places[b - 1][1], kind] for kind, a, b in entities(as_bio(tags))]
-
-
-def _type(tag: str) -> str:
-    return tag[2:] if tag.startswith(("B-", "I-")) else tag
