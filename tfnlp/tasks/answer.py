@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -40,12 +40,12 @@ QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why
 class AnswerPlayground(Playground):
     """Questions about a text on a page."""
 
-    title: ClassVar[str] = "Answer"
-    button: ClassVar[str] = "Find the answer"
-    help: ClassVar[str] = "The answer to a question, marked in the text; none if the text has none."
-    takes: ClassVar[tuple[Set[str], ...]] = ({"question", "context"},)
-    gives: ClassVar[Set[str]] = {"answer", "score", "start", "end"}  # and others
-    fields: ClassVar[tuple[Field, ...]] = (
+    title = "Answer"
+    button = "Find the answer"
+    help = "The answer to a question, marked in the text; none if the text has none."
+    takes = ({"question", "context"},)
+    gives = {"answer", "score", "start", "end"}  # and others
+    fields = (
         Field("question", "Question", "line", "Where did Ada Lovelace live?"),
         Field("context", "Text", "text", "Ada Lovelace was a mathematician. She lived in London."),
     )
@@ -82,16 +82,16 @@ class Answer(HeadTask):
         threshold: a question has no answer if `null score - score of the best answer` is larger.
     """
 
-    name: ClassVar[str] = "answer"
-    Settings: ClassVar[type] = AnswerSettings
-    form: ClassVar[QuestionRows] = QuestionRows()
-    playground: ClassVar[type[Playground]] = AnswerPlayground
-    output: ClassVar[str] = "span"
-    does: ClassVar[str] = "find the answer to a question in a document"
-    pipeline: ClassVar[str] = "question-answering"
-    pairs: ClassVar[bool] = True
-    of_windows: ClassVar[bool] = True
-    _why: ClassVar[str] = ", max_question + 4"
+    name = "answer"
+    Settings = AnswerSettings
+    form = QuestionRows()
+    playground = AnswerPlayground
+    output = "span"
+    does = "find the answer to a question in a document"
+    pipeline = "question-answering"
+    pairs = True
+    of_windows = True
+    _why = ", max_question + 4"
 
     stride: int = 64
     max_question: int = 64
@@ -123,8 +123,8 @@ class Answer(HeadTask):
         length = min(384, positions)
         return cls(max_length=length, stride=128, max_question=min(64, length // 2))
 
-    count_of_texts: ClassVar[int] = 2
-    takes: ClassVar[str] = "a question and a document"
+    count_of_texts = 2
+    takes = "a question and a document"
 
     def example_of(self, texts: Sequence[str], number: int) -> Question:
         return Question(str(number), texts[0], texts[1], ())
@@ -295,10 +295,8 @@ class Answer(HeadTask):
         exact, f1 = squad.question_scores(golds, found, self.unanswerable or not golds)
         return {**self.row(example, prediction), "exact_match": exact, "f1": f1}
 
-    worst_first: ClassVar[str] = "no word is right and the score is highest"
-    error_columns: ClassVar[tuple[str, ...]] = (
-        "question", "gold", "predicted", "score", "context",
-    )  # fmt: skip
+    worst_first = "no word is right and the score is highest"
+    error_columns = ("question", "gold", "predicted", "score", "context")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         # The gold answer of a question is the first, as annotators differ in length.

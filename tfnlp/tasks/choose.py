@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -24,11 +24,11 @@ from tfnlp.tasks.texts import SegmentTask
 class ChoosePlayground(Playground):
     """A text and its choices on a page."""
 
-    title: ClassVar[str] = "Choose"
-    button: ClassVar[str] = "Choose"
-    help: ClassVar[str] = "The choice that goes on best."
-    takes: ClassVar[tuple[Set[str], ...]] = ({"text", "choices"},)
-    gives: ClassVar[Set[str]] = {"choice", "probabilities"}
+    title = "Choose"
+    button = "Choose"
+    help = "The choice that goes on best."
+    takes = ({"text", "choices"},)
+    gives = {"choice", "probabilities"}
 
     @property
     def _count(self) -> int | None:
@@ -64,16 +64,16 @@ class Choose(SegmentTask):
         choices: how many there are of an example.
     """
 
-    name: ClassVar[str] = "choose"
-    Settings: ClassVar[type] = ChooseSettings
-    form: ClassVar[ChoiceRows] = ChoiceRows()
-    playground: ClassVar[type[Playground]] = ChoosePlayground
-    output: ClassVar[str] = "choice"
-    predicts: ClassVar[str] = "choice"
-    does: ClassVar[str] = "choose the text that goes on from another"
-    pipeline: ClassVar[str] = "multiple-choice"
-    pairs: ClassVar[bool] = True
-    main_measure: ClassVar[str] = "accuracy"
+    name = "choose"
+    Settings = ChooseSettings
+    form = ChoiceRows()
+    playground = ChoosePlayground
+    output = "choice"
+    predicts = "choice"
+    does = "choose the text that goes on from another"
+    pipeline = "multiple-choice"
+    pairs = True
+    main_measure = "accuracy"
 
     choices: int = 0
 
@@ -171,8 +171,8 @@ class Choose(SegmentTask):
     def given(self, example: Any) -> dict[str, Any]:
         return {"text": example.segments[0], "choices": list(example.choices)}
 
-    worst_first: ClassVar[str] = "the gold choice was least probable"
-    error_columns: ClassVar[tuple[str, ...]] = ("text", "choices, with their probability")
+    worst_first = "the gold choice was least probable"
+    error_columns = ("text", "choices, with their probability")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         right, wrong = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,6 @@ from tfnlp.data.labelled.examples import ClassRows, class_name
 from tfnlp.settings.tasks import ClassifySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, commonest, f1_of_one, quoted
-from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import EncodedExamples, Targets
 from tfnlp.tasks.task import Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import NamedTask, TextPlayground
@@ -24,10 +23,10 @@ from tfnlp.tasks.texts import NamedTask, TextPlayground
 class ClassifyPlayground(TextPlayground):
     """The class of each text on a page."""
 
-    title: ClassVar[str] = "Classify"
-    button: ClassVar[str] = "Classify"
-    help: ClassVar[str] = "The label of each text, and the probability of all."
-    gives: ClassVar[Set[str]] = {"label", "probabilities"}
+    title = "Classify"
+    button = "Classify"
+    help = "The label of each text, and the probability of all."
+    gives = {"label", "probabilities"}
 
     def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
         return {"label": found["label"], "probabilities": self.named(found["probabilities"])}
@@ -37,14 +36,14 @@ class ClassifyPlayground(TextPlayground):
 class Classify(NamedTask):
     """A class for a text or a pair of texts."""
 
-    name: ClassVar[str] = "classify"
-    Settings: ClassVar[type] = ClassifySettings
-    form: ClassVar[ClassRows] = ClassRows()
-    playground: ClassVar[type[Playground]] = ClassifyPlayground
-    output: ClassVar[str] = "class"
-    does: ClassVar[str] = "classify texts"
-    pipeline: ClassVar[str] = "text-classification"
-    main_measure: ClassVar[str] = "accuracy"
+    name = "classify"
+    Settings = ClassifySettings
+    form = ClassRows()
+    playground = ClassifyPlayground
+    output = "class"
+    does = "classify texts"
+    pipeline = "text-classification"
+    main_measure = "accuracy"
 
     def check(self) -> None:
         super().check()
@@ -108,8 +107,8 @@ class Classify(NamedTask):
             found["f1"] = Baseline(positive, f"always {quoted(second)}")
         return found
 
-    worst_first: ClassVar[str] = "the gold class was least probable"
-    error_columns: ClassVar[tuple[str, ...]] = ("gold", "predicted", "p(gold)", "text")
+    worst_first = "the gold class was least probable"
+    error_columns = ("gold", "predicted", "p(gold)", "text")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         truth, guess = ([class_name(row[name]) for row in rows] for name in ("gold", "label"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -38,12 +38,12 @@ _COLOURS = 8
 class CorefPlayground(Playground):
     """The mentions of a text, those of a cluster in one colour, on a page."""
 
-    title: ClassVar[str] = "Coreference"
-    button: ClassVar[str] = "Find mentions"
-    help: ClassVar[str] = "Mentions in a text; those that name the same have the same number."
-    takes: ClassVar[tuple[Set[str], ...]] = ({"text"},)
-    gives: ClassVar[Set[str]] = {"mentions", "starts", "ends", "clusters"}
-    fields: ClassVar[tuple[Field, ...]] = (
+    title = "Coreference"
+    button = "Find mentions"
+    help = "Mentions in a text; those that name the same have the same number."
+    takes = ({"text"},)
+    gives = {"mentions", "starts", "ends", "clusters"}
+    fields = (
         Field("text", "Text", "text",
               "Ada Lovelace met Charles Babbage. She wrote to him about his engine."),
     )  # fmt: skip
@@ -68,18 +68,18 @@ class Coref(HeadTask):
         singletons: whether a mention that is alone in its cluster is one, as in the training data.
     """
 
-    name: ClassVar[str] = "coref"
-    Settings: ClassVar[type] = CorefSettings
-    form: ClassVar[CorefRows] = CorefRows()
-    playground: ClassVar[type[Playground]] = CorefPlayground
-    output: ClassVar[str] = "mention"
-    predicts: ClassVar[str] = "clusters"
-    does: ClassVar[str] = "find the mentions of a text that name the same"
-    pipeline: ClassVar[str] = "token-classification"
-    only_module: ClassVar[str] = "pairs of mentions of whole documents"
-    main_measure: ClassVar[str] = "conll_f1"
-    count_of_texts: ClassVar[int] = 1
-    takes: ClassVar[str] = "a text"
+    name = "coref"
+    Settings = CorefSettings
+    form = CorefRows()
+    playground = CorefPlayground
+    output = "mention"
+    predicts = "clusters"
+    does = "find the mentions of a text that name the same"
+    pipeline = "token-classification"
+    only_module = "pairs of mentions of whole documents"
+    main_measure = "conll_f1"
+    count_of_texts = 1
+    takes = "a text"
 
     width: int = 10
     singletons: bool = True
@@ -249,8 +249,8 @@ class Coref(HeadTask):
     def report_row(self, example: Any, prediction: Prediction) -> dict[str, Any]:
         return {**self.row(example, prediction), **self.measures([example], [prediction])}
 
-    worst_first: ClassVar[str] = "the CoNLL F1 of the document is lowest"
-    error_columns: ClassVar[tuple[str, ...]] = ("CoNLL F1", "gold", "predicted")
+    worst_first = "the CoNLL F1 of the document is lowest"
+    error_columns = ("CoNLL F1", "gold", "predicted")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         scores = _of_rows(rows)

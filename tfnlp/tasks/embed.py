@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -25,10 +25,10 @@ _PART = 4096  # texts that are tokenized at a time
 class Embed(Task):
     """Vectors of sentences: near for texts that belong together. Its run is an encoder."""
 
-    name: ClassVar[str] = "embed"
-    Settings: ClassVar[type] = EmbedTaskSettings
-    form: ClassVar[RelatedRows] = RelatedRows()
-    hint: ClassVar[str] = (
+    name = "embed"
+    Settings = EmbedTaskSettings
+    form = RelatedRows()
+    hint = (
         "vectors of texts: tfnlp embed --model {folder} --input FILE --output vectors.npy\n"
         "measures on other pairs: tfnlp evaluate --model {folder} --pairs FILE"
     )

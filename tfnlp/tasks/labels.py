@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,6 @@ from tfnlp.data.labelled.label_sets import LabelSetRows
 from tfnlp.settings.tasks import LabelsSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline, quoted
-from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import EncodedExamples, Targets
 from tfnlp.tasks.task import Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import NamedTask, TextPlayground
@@ -24,10 +23,10 @@ from tfnlp.tasks.texts import NamedTask, TextPlayground
 class LabelsPlayground(TextPlayground):
     """The labels of each text on a page."""
 
-    title: ClassVar[str] = "Label"
-    button: ClassVar[str] = "Label"
-    help: ClassVar[str] = "All labels whose probability is at least their threshold."
-    gives: ClassVar[Set[str]] = {"labels", "probabilities"}
+    title = "Label"
+    button = "Label"
+    help = "All labels whose probability is at least their threshold."
+    gives = {"labels", "probabilities"}
 
     def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
         labels = [label for label in found["labels"] if label]
@@ -42,15 +41,15 @@ class Labels(NamedTask):
         thresholds: for each the probability from which on it is predicted; (): 0.5.
     """
 
-    name: ClassVar[str] = "labels"
-    Settings: ClassVar[type] = LabelsSettings
-    form: ClassVar[LabelSetRows] = LabelSetRows()
-    playground: ClassVar[type[Playground]] = LabelsPlayground
-    output: ClassVar[str] = "label"
-    predicts: ClassVar[str] = "labels"
-    does: ClassVar[str] = "say which labels texts have"
-    pipeline: ClassVar[str] = "text-classification"
-    main_measure: ClassVar[str] = "micro_f1"
+    name = "labels"
+    Settings = LabelsSettings
+    form = LabelSetRows()
+    playground = LabelsPlayground
+    output = "label"
+    predicts = "labels"
+    does = "say which labels texts have"
+    pipeline = "text-classification"
+    main_measure = "micro_f1"
 
     thresholds: tuple[float, ...] = ()
 
@@ -156,8 +155,8 @@ class Labels(NamedTask):
             return self
         return dataclasses.replace(self, thresholds=tuple(results["thresholds"].values()))
 
-    worst_first: ClassVar[str] = "a right decision was least probable"
-    error_columns: ClassVar[tuple[str, ...]] = ("missing", "too many", "right", "text")
+    worst_first = "a right decision was least probable"
+    error_columns = ("missing", "too many", "right", "text")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         return report.bars(*self._by_label(rows))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,7 +13,7 @@ from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio, split_sentence
 from tfnlp.settings.tasks import RolesSettings
 from tfnlp.tasks import report
 from tfnlp.tasks.entities import entities, rates, tagging
-from tfnlp.tasks.playground import Field, Playground
+from tfnlp.tasks.playground import Field
 from tfnlp.tasks.sequences import Encoded, windows_of
 from tfnlp.tasks.tag import WordPlayground, WordTask
 from tfnlp.tasks.task import Inputs, Measures, Prediction
@@ -23,11 +23,11 @@ from tfnlp.text.words import word_places
 class RolesPlayground(WordPlayground):
     """The roles of words for a predicate on a page."""
 
-    title: ClassVar[str] = "Roles"
-    button: ClassVar[str] = "Find roles"
-    help: ClassVar[str] = "The roles of the words around a predicate."
-    takes: ClassVar[tuple[Set[str], ...]] = ({"text", "predicate"},)
-    fields: ClassVar[tuple[Field, ...]] = (
+    title = "Roles"
+    button = "Find roles"
+    help = "The roles of the words around a predicate."
+    takes = ({"text", "predicate"},)
+    fields = (
         Field("text", "Sentence", "line", WordPlayground.example),
         Field("predicate", "Number of the predicate's word, from 0", "number", "2"),
     )
@@ -44,14 +44,14 @@ class RolesPlayground(WordPlayground):
 class Roles(WordTask):
     """The role of each word for a predicate (semantic role labelling)."""
 
-    name: ClassVar[str] = "roles"
-    Settings: ClassVar[type] = RolesSettings
-    form: ClassVar[RoleRows] = RoleRows()
-    playground: ClassVar[type[Playground]] = RolesPlayground
-    does: ClassVar[str] = "say which role each word of a sentence has for a predicate"
-    main_measure: ClassVar[str] = "f1"
-    count_of_texts: ClassVar[int] = 2
-    takes: ClassVar[str] = "a text and its predicate (a word of it, or its number from 0)"
+    name = "roles"
+    Settings = RolesSettings
+    form = RoleRows()
+    playground = RolesPlayground
+    does = "say which role each word of a sentence has for a predicate"
+    main_measure = "f1"
+    count_of_texts = 2
+    takes = "a text and its predicate (a word of it, or its number from 0)"
 
     def example_of(self, texts: Sequence[str], number: int) -> RoleSentence:
         words = split_sentence(texts[0], self.splitter).words

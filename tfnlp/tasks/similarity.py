@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,6 @@ from tfnlp.data.labelled.examples import ScoreRows
 from tfnlp.settings.tasks import SimilaritySettings
 from tfnlp.tasks import report
 from tfnlp.tasks.baselines import Baseline
-from tfnlp.tasks.playground import Playground
 from tfnlp.tasks.sequences import Arrays, Encoded, EncodedExamples, Targets, packed, soft_weights
 from tfnlp.tasks.task import Inputs, Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import TextPlayground, TextTask
@@ -24,10 +23,10 @@ from tfnlp.tasks.texts import TextPlayground, TextTask
 class SimilarityPlayground(TextPlayground):
     """The score of texts on a page."""
 
-    title: ClassVar[str] = "Compare"
-    button: ClassVar[str] = "Compare"
-    help: ClassVar[str] = "The score, in the units of the data that the model was trained on."
-    gives: ClassVar[Set[str]] = {"score"}
+    title = "Compare"
+    button = "Compare"
+    help = "The score, in the units of the data that the model was trained on."
+    gives = {"score"}
 
     def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
         return {"score": found["score"]}
@@ -44,15 +43,15 @@ class Similarity(TextTask):
             section 3.3): which text comes first means nothing.
     """
 
-    name: ClassVar[str] = "similarity"
-    Settings: ClassVar[type] = SimilaritySettings
-    form: ClassVar[ScoreRows] = ScoreRows()
-    playground: ClassVar[type[Playground]] = SimilarityPlayground
-    output: ClassVar[str] = "score"
-    predicts: ClassVar[str] = "score"
-    does: ClassVar[str] = "say how similar two texts are"
-    pipeline: ClassVar[str] = "text-classification"
-    main_measure: ClassVar[str] = "pearson"
+    name = "similarity"
+    Settings = SimilaritySettings
+    form = ScoreRows()
+    playground = SimilarityPlayground
+    output = "score"
+    predicts = "score"
+    does = "say how similar two texts are"
+    pipeline = "text-classification"
+    main_measure = "pearson"
 
     both_orders: bool = False
     mean: float = 0.0
@@ -138,8 +137,8 @@ class Similarity(TextTask):
         scores = ((soft["soft_scores"] - self.mean) / self.deviation).astype(np.float32)
         return {}, {**soft_weights(encoded, labelled), "soft_scores": scores}
 
-    worst_first: ClassVar[str] = "the difference is largest"
-    error_columns: ClassVar[tuple[str, ...]] = ("gold", "predicted", "difference", "text")
+    worst_first = "the difference is largest"
+    error_columns = ("gold", "predicted", "difference", "text")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         return report.scatter(*([row[name] for row in rows] for name in ("gold", "score")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -59,8 +59,8 @@ _CRF_RATES = {True: 100.0, False: 10.0}  # of a whole encoder: True; of a networ
 class WordPlayground(Playground):
     """A sentence with a tag for each word on a page."""
 
-    gives: ClassVar[Set[str]] = {"tags", "tokens", "probabilities", "starts", "ends"}
-    example: ClassVar[str] = "Ada Lovelace lived in London ."
+    gives = {"tags", "tokens", "probabilities", "starts", "ends"}
+    example = "Ada Lovelace lived in London ."
 
     def shown(self, row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
         count = sum(token != "" for token in found["tokens"])
@@ -82,8 +82,8 @@ class WordTask(HeadTask):
             words that stay whole, or "spaces", see `tfnlp.text.words.words_with_offsets`.
     """
 
-    output: ClassVar[str] = "tag"
-    pipeline: ClassVar[str] = "token-classification"
+    output = "tag"
+    pipeline = "token-classification"
 
     labels: tuple[str, ...] = ()
     stride: int = 64
@@ -280,10 +280,8 @@ class WordTask(HeadTask):
             return {"text": example.text}  # the prediction has its words
         return {"words": list(example.words)}
 
-    worst_first: ClassVar[str] = "most words are wrong"
-    error_columns: ClassVar[tuple[str, ...]] = (
-        "wrong", "sentence, with predicted and gold tag of the wrong words",
-    )  # fmt: skip
+    worst_first = "most words are wrong"
+    error_columns = ("wrong", "sentence, with predicted and gold tag of the wrong words")
 
     def chart(self, rows: Sequence[report.Row]) -> report.Figure:
         return report.confusion(*_classes(rows), () if is_bio(self.labels) else self.labels)
@@ -326,11 +324,11 @@ class WordTask(HeadTask):
 class TagPlayground(WordPlayground):
     """The tags of words on a page."""
 
-    title: ClassVar[str] = "Tag"
-    button: ClassVar[str] = "Tag"
-    help: ClassVar[str] = "The tag of each word."
-    takes: ClassVar[tuple[Set[str], ...]] = ({"text"},)
-    fields: ClassVar[tuple[Field, ...]] = (
+    title = "Tag"
+    button = "Tag"
+    help = "The tag of each word."
+    takes = ({"text"},)
+    fields = (
         Field("text", "Texts, one a line", "lines",
               WordPlayground.example),
     )  # fmt: skip
@@ -340,13 +338,13 @@ class TagPlayground(WordPlayground):
 class Tag(WordTask):
     """A tag for each word: parts of speech, entities."""
 
-    name: ClassVar[str] = "tag"
-    Settings: ClassVar[type] = TagSettings
-    form: ClassVar[TagRows] = TagRows()
-    playground: ClassVar[type[Playground]] = TagPlayground
-    does: ClassVar[str] = "tag the words of a sentence"
-    count_of_texts: ClassVar[int] = 1
-    takes: ClassVar[str] = "a text"
+    name = "tag"
+    Settings = TagSettings
+    form = TagRows()
+    playground = TagPlayground
+    does = "tag the words of a sentence"
+    count_of_texts = 1
+    takes = "a text"
 
     def example_of(self, texts: Sequence[str], number: int) -> TaggedSentence:
         return split_sentence(texts[0], self.splitter)

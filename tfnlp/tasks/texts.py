@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
-from collections.abc import Iterable, Sequence, Set
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 import tensorflow as tf
 
@@ -48,7 +48,7 @@ class SegmentTask(HeadTask):
 class TextPlayground(Playground):
     """A text or a pair of texts on a page."""
 
-    takes: ClassVar[tuple[Set[str], ...]] = ({"text"}, {"text_a", "text_b"})
+    takes = ({"text"}, {"text_a", "text_b"})
 
     @property
     def fields(self) -> tuple[Field, ...]:
