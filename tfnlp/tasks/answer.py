@@ -21,18 +21,14 @@ from tfnlp.tasks.sequences import (
     Encoded,
     EncodedExamples,
     Targets,
-    padded,
     read_in_places,
-    rows_of,
     soft_weights,
     strings,
-    window_parts,
     windows_of,
 )
-from tfnlp.tasks.spans import NEVER, answers, best_spans, span_candidates
+from tfnlp.tasks.spans import answers, best_spans, span_candidates
 from tfnlp.tasks.task import HeadTask, Inputs, Measures, Outputs, Prediction, Tensors
 
-_WINDOWS = 256  # windows that are decoded at a time
 _ENDS = ("start", "end")
 QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why", "how")
 
@@ -180,41 +176,14 @@ class Answer(HeadTask):
     ) -> Tensors:
         logits = (outputs[f"{end}_logits"] for end in _ENDS)
         candidates = span_candidates(*logits, encoded, self.max_answer)
-        words = (encoded["starts"], encoded["ends"])
-        return self._answers(candidates, encoded["window_row"], inputs["context"], words)
+        contexts, places = inputs["context"], (encoded["starts"], encoded["ends"])
+        spans = best_spans(candidates, encoded["window_row"], tf.size(contexts))
+        return answers(spans, contexts, *places, self.unanswerable, self.threshold)
 
-    def _answers(
-        self,
-        candidates: Mapping[str, tf.Tensor],
-        window_row: tf.Tensor,
-        contexts: tf.Tensor,
-        words: tuple[tf.Tensor, tf.Tensor],
-    ) -> Tensors:
-        spans = best_spans(candidates, window_row, tf.size(contexts))
-        return answers(spans, contexts, *words, self.unanswerable, self.threshold)
+    at_once = 64
 
-    def predictions(
-        self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
-    ) -> list[Prediction]:
-        parts = []
-        for part, windows in window_parts(encoded, _WINDOWS):
-            width = windows["token_word"].shape[1]
-            logits = [padded(outputs[f"{end}_logits"][part], width) for end in _ENDS]
-            parts.append(span_candidates(*logits, windows, self.max_answer))
-        # A short window has fewer spans than the others.
-        most = max(part["scores"].shape[1] for part in parts)
-        candidates = {"null": tf.concat([part["null"] for part in parts], 0)}
-        for name, padding in (("scores", 2 * NEVER), ("starts", -1), ("ends", -1)):
-            rows = [
-                tf.pad(p[name], [[0, 0], [0, most - p[name].shape[1]]], constant_values=padding)
-                for p in parts
-            ]
-            candidates[name] = tf.concat(rows, 0)
-        contexts = tf.constant([example.context for example in examples])
-        words = (tf.constant(encoded.starts), tf.constant(encoded.ends))
-        found = self._answers(candidates, encoded.row, contexts, words)
-        names = ("answer", "score", "null_score", "answers", "scores")
-        return rows_of({name: found[name] for name in names})
+    def cut_to(self, example: Any, row: Prediction) -> Prediction:
+        return {n: row[n] for n in ("answer", "score", "null_score", "answers", "scores")}
 
     def shown(self, example: Any, prediction: Prediction) -> str:
         answer = prediction["answer"] or "(no answer)"

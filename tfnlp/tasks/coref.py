@@ -213,24 +213,23 @@ class Coref(HeadTask):
         starts, ends = (characters(inputs["text"], places) for places in (starts, ends))
         return {"mentions": mentions, "starts": starts, "ends": ends, "clusters": clusters}
 
-    def predictions(
-        self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
-    ) -> list[Prediction]:
-        found = []
-        for number, example in enumerate(examples):
-            own = {name: tf.constant(x[number])[None] for name, x in outputs.items()}
-            words = slice(*encoded.splits[number : number + 2])
-            places = {
-                "starts": encoded.starts[words],
-                "ends": encoded.ends[words],
-                "lengths": tf.constant(encoded.splits[number + 1 : number + 2] - words.start),
-            }
-            text = {"text": tf.constant([example.text])}
-            decoded = {
-                name: x.numpy()[0] for name, x in self.decode(own, places, text, crf).items()
-            }
-            found.append(_prediction(example, decoded))
-        return found
+    at_once = 1  # document
+
+    def cut_to(self, example: CorefDocument, row: Prediction) -> Prediction:
+        """Return clusters in characters, of a document of words in words, and their texts."""
+        starts, ends, numbers = row["starts"], row["ends"], row["clusters"]
+        if example.words is not None:
+            places = np.array(example.places()).reshape(-1, 2)
+            starts = np.searchsorted(places[:, 1], starts, "right").tolist()
+            ends = np.searchsorted(places[:, 0], ends, "left").tolist()
+        count = max(numbers, default=-1) + 1
+        clusters: list[list[list[int]]] = [[] for _ in range(count)]
+        mentions: list[list[str]] = [[] for _ in range(count)]
+        for number, *place, text in zip(numbers, starts, ends, row["mentions"], strict=True):
+            if place not in clusters[number]:
+                clusters[number].append(place)
+                mentions[number].append(text)
+        return {"clusters": clusters, "mentions": mentions}
 
     def shown(self, example: Any, prediction: Prediction) -> str:
         several = [m for m in prediction["mentions"] if len(m) > 1] or prediction["mentions"]
@@ -320,25 +319,6 @@ def _bytes(text: str) -> np.ndarray:
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     sizes = 1 + (points > 0x7F).astype(int) + (points > 0x7FF) + (points > 0xFFFF)
     return np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _prediction(example: CorefDocument, decoded: Mapping[str, np.ndarray]) -> Prediction:
-    """Return clusters in characters, of a document of words in words, and their texts."""
-    spans = [decoded[name] for name in ("starts", "ends")]
-    if example.words is not None:
-        places = np.array(example.places()).reshape(-1, 2)
-        spans[0] = np.searchsorted(places[:, 1], spans[0], "right")
-        spans[1] = np.searchsorted(places[:, 0], spans[1], "left")
-    count = int(decoded["clusters"].max(initial=-1)) + 1
-    clusters: list[list[list[int]]] = [[] for _ in range(count)]
-    mentions: list[list[str]] = [[] for _ in range(count)]
-    for number, start, end, text in zip(
-        decoded["clusters"].tolist(), *(x.tolist() for x in spans), decoded["mentions"], strict=True
-    ):
-        if [start, end] not in clusters[number]:
-            clusters[number].append([start, end])
-            mentions[number].append(text.decode())
-    return {"clusters": clusters, "mentions": mentions}
 
 
 def _clusters(prediction: Prediction) -> Clusters:

@@ -6,7 +6,7 @@ Training, prediction and the exported module share this code.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -204,12 +204,28 @@ def _numpy(
     }
 
 
-def window_parts(encoded: EncodedExamples, count: int) -> Any:
-    """Yield `(slice, padded windows)` of `count` windows at a time, with `null_positions`."""
-    for first in range(0, len(encoded.row), count):
+def in_graph(
+    encoded: EncodedExamples, outputs: Mapping[str, Any], count: int
+) -> Iterator[tuple[slice, Encoded, Arrays]]:
+    """Yield `count` examples at a time as `Task.encode` has them, and the outputs for them."""
+    for first in range(0, int(encoded.row[-1]) + 1, count):
         part = slice(first, first + count)
-        windows = {name: padded(x[part]) for name, x in encoded.windows.items()}
-        yield part, {**windows, "null_positions": encoded.null_positions[part]}
+        rows = slice(*np.searchsorted(encoded.row, (first, first + count)))
+        found: Encoded = {name: padded(x[rows]) for name, x in encoded.windows.items()}
+        found["window_row"] = tf.constant(encoded.row[rows] - first)
+        found["null_positions"] = encoded.null_positions[rows]
+        width = found["token_word"].shape[1] if encoded.windows else None
+        if encoded.splits is not None:
+            splits = encoded.splits[first : first + count + 1]
+            found["lengths"] = tf.constant(np.diff(splits))
+            if width is not None:
+                word = found["token_word"]
+                found["token_word"] = np.where(word >= 0, word - splits[0], word).astype(np.int32)
+            if encoded.starts is not None:
+                words = slice(splits[0], splits[-1])
+                found["starts"] = tf.constant(encoded.starts[words])
+                found["ends"] = tf.constant(encoded.ends[words])
+        yield part, found, {name: padded(x[rows], width) for name, x in outputs.items()}
 
 
 def padded(rows: Sequence[np.ndarray], width: int | None = None) -> np.ndarray:

@@ -32,10 +32,7 @@ from tfnlp.tasks.sequences import (
     Encoded,
     EncodedExamples,
     Targets,
-    padded,
-    rows_of,
     strings,
-    window_parts,
     windows_of,
 )
 from tfnlp.tasks.tag_decoding import chain_scores, decode_tags, word_logits
@@ -50,7 +47,6 @@ from tfnlp.text.words import (
     words_with_offsets,
 )
 
-_WINDOWS = 256  # windows, and sentences, that are decoded at a time
 # Factors of the learning rate of a CRF's scores. Adam moves a weight by about the rate in a step:
 # those of encoders, 3e-5 to 3e-4, would leave the scores near 0.
 _CRF_RATES = {True: 100.0, False: 10.0}  # of a whole encoder: True; of a network on features: False
@@ -214,26 +210,12 @@ class WordTask(HeadTask):
             found = {n: tf.pad(x, more, constant_values=padding[x.dtype]) for n, x in found.items()}
         return found
 
-    def predictions(
-        self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
-    ) -> list[Prediction]:
-        logits = np.zeros((int(encoded.splits[-1]), len(self.labels)), np.float32)  # [W, K]
-        for part, windows in window_parts(encoded, _WINDOWS):
-            width = windows["token_word"].shape[1]
-            tag_logits = padded(outputs["tag_logits"][part], width)  # [N, T, K]
-            logits += word_logits(tag_logits, windows, len(logits)).numpy()
-        found = []
-        for first in range(0, len(examples), _WINDOWS):
-            splits = encoded.splits[first : first + _WINDOWS + 1]
-            some = logits[splits[0] : splits[-1]]
-            rows = rows_of(decode_tags(some, splits - splits[0], self.labels, crf))
-            some = examples[first : first + _WINDOWS]
-            for row, example in zip(rows, some, strict=True):
-                count = len(example.words)
-                found.append({name: values[:count] for name, values in row.items()})
-                if example.text is not None:
-                    spans = spans_of(found[-1]["tags"], example.places())
-                    found[-1].update(words=list(example.words), spans=spans)
+    def cut_to(self, example: Any, row: Prediction) -> Prediction:
+        count = len(example.words)
+        found: Prediction = {name: row[name][:count] for name in ("tags", "probabilities")}
+        if example.text is not None:
+            spans = spans_of(found["tags"], example.places())
+            found.update(words=list(example.words), spans=spans)
         return found
 
     def shown(self, example: Any, prediction: Prediction) -> str:

@@ -16,7 +16,7 @@ from tfnlp.data.labelled.rows import TaskData
 from tfnlp.layers import CRF
 from tfnlp.objectives.objective import Objective
 from tfnlp.settings.options import Settings
-from tfnlp.tasks import report
+from tfnlp.tasks import report, sequences
 from tfnlp.tasks.baselines import Baseline
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.playground import Playground
@@ -265,11 +265,22 @@ class HeadTask(Task, abc.ABC):
         """Return the predictions for the inputs of a signature, inside the graph."""
         return self.decoded(outputs)
 
-    @abc.abstractmethod
+    at_once: ClassVar[int] = 256  # examples that are decoded in one call
+
     def predictions(
         self, outputs: Outputs, encoded: EncodedExamples, examples: Sequence[Any], crf: CRF | None
     ) -> list[Prediction]:
         """Return the predictions for examples, a dict each, of the outputs for their sequences."""
+        found: list[Prediction] = []
+        for part, some, own in sequences.in_graph(encoded, outputs, self.at_once):
+            inputs = self.inputs_of(examples[part], part.start)
+            rows = sequences.rows_of(self.decode(own, some, inputs, crf))
+            found += map(self.cut_to, examples[part], rows)
+        return found
+
+    def cut_to(self, example: Any, row: Prediction) -> Prediction:
+        """Return a decoded row of an example without what is padding."""
+        return row
 
     def returned(self, prediction: Prediction) -> Prediction:
         """Return a prediction as users get it, with labels as they gave them."""
@@ -318,8 +329,6 @@ class HeadTask(Task, abc.ABC):
     def with_results(self, results: Mapping[str, Any]) -> Self:
         """Return the task with what a run's `results.json` keeps of `settled`."""
         return self
-
-    # A teacher.
 
     def soft_outputs(self, encoded: EncodedExamples, outputs: Outputs) -> Arrays:
         """Return what a teacher says of E examples, as float32 arrays that a file can keep.
