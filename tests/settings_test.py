@@ -14,7 +14,7 @@ from tfnlp.families import FAMILIES
 from tfnlp.families.family import Planned
 from tfnlp.settings import plan, tables
 from tfnlp.settings.options import ELSEWHERE, Settings, is_required, names_of, subclasses
-from tfnlp.settings.use import EmbedSettings, EvaluationSettings, PredictionSettings
+from tfnlp.settings.use import EmbedSettings
 
 
 def test_tables_and_families_are_the_same():
@@ -60,11 +60,6 @@ def test_what_a_model_does_not_take_is_refused(kind, kinds):
     for name in others:
         with pytest.raises(ValueError, match=f"`{name}` is for .*, not for {kind.of}"):
             kind.make(**required, **{name: 1})
-
-
-def test_every_kind_of_use_is_in_a_table():
-    assert {kind for kind in subclasses(EvaluationSettings) if kind.of} == set(tables.EVALUATIONS)
-    assert set(subclasses(PredictionSettings)) == set(tables.PREDICTIONS)
 
 
 def test_settings_are_shown_as_a_table():
