@@ -55,7 +55,7 @@ class TaskRun:
 
     Attributes:
         folder: Of the run that was taken.
-        task: "classify", "labels", "similarity", "choose", "answer", "tag" or "roles".
+        task: "classify", "labels", "similarity", "choose", "answer", "tag", "roles" or "coref".
         labels: Names of the classes, labels or tags.
         results: The measures of training on the dev set: a dict with "metrics" and "metric", the
             measure that chose the checkpoint.
