@@ -13,9 +13,9 @@ import tensorflow as tf
 from tfnlp.families.published import opened_modules
 from tfnlp.families.recognition import best_run
 from tfnlp.hub import Inspection, audit, inspect, load, saved_tokenizer
-from tfnlp.hub.inspection.saved_graph import Call
 from tfnlp.hub.loading.checks import read_about
 from tfnlp.hub.loading.saved_model import saved_models
+from tfnlp.hub.loading.traces import Trace
 from tfnlp.hub.modules.fill import fill_masks
 from tfnlp.layers import SentencePooling
 from tfnlp.runs.front_door import export
@@ -189,7 +189,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
     return _of_vectors(found, described, call) or [outputs(call, list(described.arguments))]
 
 
-def _task(found: Inspection, described: Call) -> type[Task] | None:
+def _task(found: Inspection, described: Trace) -> type[Task] | None:
     """Return the task of a module: what it states, or what its inputs and outputs fit."""
     name = _stated(found).get("task")
     task = TASKS.get(name) if isinstance(name, str) else None
@@ -206,7 +206,7 @@ def _stated(found: Inspection) -> dict[str, Any]:
     return stated if isinstance(stated, dict) else {}
 
 
-def _of_vectors(found: Inspection, described: Call, call: Callable) -> list[Action]:
+def _of_vectors(found: Inspection, described: Trace, call: Callable) -> list[Action]:
     """Return the actions of a module from one string to one vector; none for another module."""
     if len(described.arguments) != 1:
         return []
@@ -242,7 +242,7 @@ def _vector(described: dict[str, tf.TypeSpec]) -> str | None:
     return "default" if "default" in names else names[0] if len(names) == 1 else None
 
 
-def _own_call(found: Inspection) -> Call | None:
+def _own_call(found: Inspection) -> Trace | None:
     """Return the call of the module itself that takes one batch of strings."""
     for function in found.functions:
         for call in function.calls if not function.name else ():
@@ -255,11 +255,11 @@ def _own_call(found: Inspection) -> Call | None:
                 and first.shape.rank == 1
                 and call.arguments.get("training") is not True
             ):
-                return Call(call.args[:1], {}, call.names, {}, call.outputs)
+                return Trace(call.args[:1], {}, call.outputs, call.names)
     return None
 
 
-def _outputs(described: Call) -> dict[str, Any]:
+def _outputs(described: Trace) -> dict[str, Any]:
     """Return the outputs by name; the name of a single tensor is ""."""
     return described.outputs if isinstance(described.outputs, dict) else {"": described.outputs}
 

@@ -15,6 +15,7 @@ from tensorflow.python.saved_model import nested_structure_coder
 
 from tfnlp.files import first_line
 from tfnlp.hub.loading.checks import graph_file, read_graph
+from tfnlp.hub.loading.traces import Trace
 
 Nodes = Sequence[node_def_pb2.NodeDef]
 _LISTS = ("variables", "trainable_variables", "regularization_losses")
@@ -36,32 +37,11 @@ TENSORFLOW_TEXT = frozenset(
 
 
 @dataclass(frozen=True)
-class Call:
-    """One trace of a function: nests of `tf.TypeSpec`s and of Python values.
-
-    `names` are the parameters that can be given by position.
-    """
-
-    args: tuple
-    kwargs: dict[str, Any]
-    names: tuple[str, ...]
-    defaults: dict[str, Any]
-    outputs: Any
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """All arguments by name; those of `*args` are named `*0`, `*1`, ..."""
-        more = len(self.args) - len(self.names)
-        names = [*self.names[: len(self.args)], *(f"*{i}" for i in range(more))]
-        return {**dict(zip(names, self.args, strict=True)), **self.kwargs}
-
-
-@dataclass(frozen=True)
 class Function:
     """A function of a SavedModel, or a signature, which takes tensors by name."""
 
     name: str  # `mlm`, `tokenize.get_tokens`, ...; "" for the module itself
-    calls: tuple[Call, ...]
+    calls: tuple[Trace, ...]
 
 
 @dataclass(frozen=True)
@@ -126,7 +106,7 @@ class SavedGraph:
             if name not in _INIT_OPS:
                 inputs = {k: self._tensor(x) for k, x in sorted(signature.inputs.items())}
                 outputs = {k: self._tensor(x) for k, x in sorted(signature.outputs.items())}
-                found.append(Function(name, (Call((), inputs, (), {}, outputs),)))
+                found.append(Function(name, (Trace((), inputs, outputs),)))
         return tuple(found)
 
     def variables(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
@@ -204,13 +184,13 @@ class SavedGraph:
             specs = [x for x in specs if isinstance(x, tf.TypeSpec)]
             words = node.bare_concrete_function.argument_keywords
             named = dict(zip(words, specs, strict=False))
-            return Function(name, (Call((), named, (), {}, outputs),))
+            return Function(name, (Trace((), named, outputs),))
         traces = [self._trace(c) for c in node.function.concrete_functions]
         if not traces:
             return Function(name, ())
         names, defaults = self._parameters(node.function.function_spec)
         return Function(
-            name, tuple(Call(args, kw, names, defaults, out) for (args, kw), out in traces)
+            name, tuple(Trace(args, kw, out, names, defaults) for (args, kw), out in traces)
         )
 
     def _parameters(

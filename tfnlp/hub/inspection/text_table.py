@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tfnlp.hub.inspection.saved_graph import Call, Function
+from tfnlp.hub.inspection.saved_graph import Function
 from tfnlp.hub.inspection.usage import quoted
-from tfnlp.hub.loading.traces import described, printable, shown_shape
+from tfnlp.hub.loading.traces import Trace, described, printable, shown_shape
 
 if TYPE_CHECKING:
     from tfnlp.hub.inspection.inspect import Inspection
@@ -89,7 +89,7 @@ def _function(function: Function, signature: bool = False) -> Iterator[str]:
         yield f"{name}: {len(variants) - _VARIANTS} more ways to call it"
 
 
-def _variants(calls: Sequence[Call]) -> list[tuple[dict[str, list], Any]]:
+def _variants(calls: Sequence[Trace]) -> list[tuple[dict[str, list], Any]]:
     """Merge calls that differ in one argument only: to its alternatives and the outputs."""
     found = [({k: [v] for k, v in c.arguments.items()}, c.outputs) for c in calls]
     for name in dict.fromkeys(k for arguments, _ in reversed(found) for k in reversed(arguments)):

@@ -5,7 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.hub.inspection.saved_graph import Call, is_name
+from tfnlp.hub.inspection.saved_graph import is_name
+from tfnlp.hub.loading.traces import Trace
 
 EXAMPLE = "Hello, world!"
 _WIDTH = 88
@@ -14,7 +15,7 @@ Code = str | tuple[str, list, str]  # or (opening, list of (prefix, code), closi
 
 
 def usage(
-    path: str, target: str, call: Call, imports: Sequence[str], tags: Sequence[str] | None
+    path: str, target: str, call: Trace, imports: Sequence[str], tags: Sequence[str] | None
 ) -> str | None:
     """Return three statements that load and call a SavedModel; None if they can't be written.
 
@@ -42,7 +43,7 @@ def quoted(text: str) -> str:
     return f'"{literal[1:-1]}"' if "'" not in text and '"' not in text else literal
 
 
-def _arguments(call: Call) -> list[tuple[str, Code]] | None:
+def _arguments(call: Trace) -> list[tuple[str, Code]] | None:
     """Return a list of (prefix, code), or None."""
     given = []
     by_place = len(call.args) > len(call.names)

@@ -228,7 +228,7 @@ class Layer(keras.layers.Layer):
             raise ValueError(f"{shown} cannot be trained; use trainable=False")
 
     def _check_trainable(self) -> None:
-        flags = {t.arguments["training"] for t in self._traces.value if "training" in t.arguments}
+        flags = {t.others["training"] for t in self._traces.value if "training" in t.others}
         why = "cannot be called with training=True" if flags == {False} else ""
         if not getattr(self.resolved_object, "trainable_variables", None):
             why = "lists no trainable_variables, so that it cannot be trained"
@@ -288,11 +288,9 @@ def wrapped_variables(
     layers share is the same `keras.Variable` in both.
     """
     trained = list(getattr(module, "trainable_variables", None) or ())
-    trained_ids = {id(v) for v in trained}
-    others = getattr(module, "variables", None) or ()
-    variables = trained + [v for v in others if id(v) not in trained_ids]
-    order = {id(v): i for i, v in enumerate(others)}  # as the module lists them
-    variables.sort(key=lambda v: order.get(id(v), -1))
+    listed = list(getattr(module, "variables", None) or ())
+    trained_ids, listed_ids = ({id(v) for v in variables} for variables in (trained, listed))
+    variables = [*(v for v in trained if id(v) not in listed_ids), *listed]
     try:
         given = [freeze] if isinstance(freeze, str) else freeze or ()
         patterns = {re.compile(pattern): False for pattern in given}  # whether it was found

@@ -1,5 +1,6 @@
 """The traces of a restored function, and what a `tfnlp.hub.Layer` passes to it."""
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable
@@ -12,12 +13,33 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class Trace:
-    """One graph of a restored function, with specs of what it takes and returns."""
+    """One graph of a function: nests of `tf.TypeSpec`s and of Python values.
 
-    inputs: Any  # the first argument
-    arguments: dict[str, Any]  # the others by name, specs or Python values
+    `names` are the parameters that can be given by position. A signature is called by names alone.
+    """
+
+    args: tuple
+    kwargs: dict[str, Any]
     outputs: Any
-    defaults: dict[str, Any] = field(default_factory=dict)  # of the others
+    names: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+    @functools.cached_property
+    def arguments(self) -> dict[str, Any]:
+        """All arguments by name; those of `*args` are named `*0`, `*1`, ..."""
+        more = len(self.args) - len(self.names)
+        names = [*self.names[: len(self.args)], *(f"*{i}" for i in range(more))]
+        return {**dict(zip(names, self.args, strict=True)), **self.kwargs}
+
+    @property
+    def inputs(self) -> Any:
+        """The first argument; of a signature a dict of all."""
+        return self.args[0] if self.args else self.kwargs
+
+    @functools.cached_property
+    def others(self) -> dict[str, Any]:
+        """The arguments besides the inputs, by name."""
+        return dict(list(self.arguments.items())[1:]) if self.args else {}
 
 
 def traces_of(function: Callable) -> list[Trace]:
@@ -25,18 +47,16 @@ def traces_of(function: Callable) -> list[Trace]:
 
     A function that was not restored has none.
     """
-    if hasattr(function, "structured_input_signature"):  # a signature, called by names
-        inputs = dict(function.structured_input_signature[1])
-        return [Trace(inputs, {}, plain(function.structured_outputs))]
-    found = []
+    found, by_names = [], hasattr(function, "structured_input_signature")
     for graph in graphs_of(function):
         args, kwargs = graph.structured_input_signature
-        if args:
+        outputs = plain(graph.structured_outputs)
+        if by_names:
+            found.append(Trace((), dict(kwargs), outputs))
+        elif args:
             taken = inspect.signature(_restored(function)).parameters
-            arguments = {**dict(zip(list(taken)[1:], args[1:], strict=False)), **kwargs}
             defaults = {n: x.default for n, x in taken.items() if x.default is not x.empty}
-            outputs = plain(graph.structured_outputs)
-            found.append(Trace(plain(args[0]), arguments, outputs, defaults))
+            found.append(Trace(plain(args), kwargs, outputs, tuple(taken), defaults))
     return found
 
 
@@ -63,8 +83,8 @@ def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trac
         if pairs is None or not all(_fits(spec, x) for spec, x in pairs):
             continue
         given = {**trace.defaults, **arguments}
-        if all(_fits_argument(v, given.get(k, _ABSENT)) for k, v in trace.arguments.items()):
-            if arguments.keys() <= trace.arguments.keys():
+        if all(_fits_argument(v, given.get(k, _ABSENT)) for k, v in trace.others.items()):
+            if arguments.keys() <= trace.others.keys():
                 exact = sum(spec.dtype == tf.as_dtype(x.dtype) for spec, x in pairs)
                 found.append((exact, len(found), trace))
     return max(found, key=lambda f: (f[0], -f[1]))[2] if found else None
@@ -185,7 +205,7 @@ def callable_of(module: Any, label: str, signature: str | None) -> Callable:
 def argument_names(function: Callable, traces: list[Trace]) -> set[str]:
     """Return the names of the arguments besides the inputs; `mask` only if it was traced."""
     if traces:
-        names = {name for trace in traces for name in trace.arguments}
+        names = {name for trace in traces for name in trace.others}
         masked = any(isinstance(t.arguments.get("mask"), tf.TypeSpec) for t in traces)
         return names if masked else names - {"mask"}
     call = function if hasattr(function, "python_function") else function.__call__
