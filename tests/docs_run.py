@@ -1,4 +1,4 @@
-"""Runs the blocks of a page one after the other, small."""
+"""The pages of the documentation, and their blocks run one after the other, small."""
 
 import ast
 import contextlib
@@ -6,21 +6,85 @@ import dataclasses
 import inspect
 import os
 import pathlib
+import re
 import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
 import tfnlp
-from tests.docs_blocks import Block, commands
 from tests.docs_files import provide
 from tests.support import ROOT
+from tfnlp import hub, models, training
+from tfnlp.checkpoints import Pretrained
 from tfnlp.cli import command as cli
 from tfnlp.cli.options import flag_of
+from tfnlp.runs.task_run import TaskRun
+from tfnlp.settings.options import option
+
+PAGES = ["README.md", "CONTRIBUTING.md", "colab/README.md"]
+PAGES += sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
+FENCE = re.compile(
+    r"^(?: *<!-- not run: (?P<reason>.*?) -->\n)?"
+    r"(?P<indent> *)```(?P<language>.*)\n(?P<text>(?:.*\n)*?)(?P=indent)```$",
+    re.MULTILINE,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A block of code.
+
+    Attributes:
+        language: what its fence names: python, bash, json or text.
+        text: its lines, without indentation of all of them.
+        place: page and line.
+        reason: why docs_run_test.py does not run it; None if it does.
+    """
+
+    language: str
+    text: str
+    place: str
+    reason: str | None
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """Yield the blocks of a page."""
+    content = (ROOT / page).read_text("utf-8")
+    for found in FENCE.finditer(content):
+        text = re.sub(rf"^{found['indent']}", "", found["text"], flags=re.MULTILINE)
+        line = content[: found.start("language")].count("\n") + 1
+        yield Block(found["language"], text, f"{page}:{line}", found["reason"])
+
+
+def commands(text: str, language: str = "bash") -> list[list[str]]:
+    """Return the commands of a block: variables filled in, no comments, no brackets of options."""
+    text = text.replace("\\\n", " ")
+    for name, value in re.findall(r'^(\w+)="(.*)"$', text, flags=re.MULTILINE):
+        text = re.sub(rf"^{name}=.*$", "", text, flags=re.MULTILINE).replace(f"${name}", value)
+    lines = [line for line in text.split("\n") if language == "bash" or line.startswith("$ ")]
+    found = []
+    for line in lines:
+        # Brackets mark optional arguments.
+        line = re.sub(r"\[(-[^]]*)\]", r"\1", line.removeprefix("$ "))
+        words = shlex.split(line.strip(), comments=True)
+        while words:
+            end = words.index("&&") if "&&" in words else len(words)
+            found.append(words[:end])
+            words = words[end + 1 :]
+    return [command for command in found if command]
+
 
 # Options that make a command small, by how it begins. It gets those that it has.
 SMALL = {
@@ -137,8 +201,6 @@ class Page:
 @contextlib.contextmanager
 def _eagerly() -> Iterator[None]:
     """Trace no graphs for the few steps of a toy: that takes longer than the steps."""
-    import tensorflow as tf
-
     tf.config.run_functions_eagerly(True)
     try:
         yield
@@ -146,10 +208,53 @@ def _eagerly() -> Iterator[None]:
         tf.config.run_functions_eagerly(False)
 
 
+def objects(page: str, folder: pathlib.Path, toys: pathlib.Path) -> dict[str, Any]:
+    """Return the variables of a page, by their names.
+
+    Args:
+        page: its path in the repository.
+        folder: where the page is run.
+        toys: see `tests.docs_files.provide`.
+    """
+    found = {"tfnlp": tfnlp, "keras": keras, "np": np, "tf": tf, "training": training}
+    found |= {"hub": tfnlp.hub, "option": option, "dataset": dataset()}
+    more = {"docs/keras_hub.md": _keras_hub, "docs/reuse.md": _reuse}.get(page)
+    return found | (more(folder, toys) if more else {})
+
+
+def _keras_hub(folder: pathlib.Path, toys: pathlib.Path) -> dict[str, Any]:
+    keras_hub = pytest.importorskip("keras_hub")
+    provide(["preset-folder"], folder, toys)
+    classifier = keras_hub.models.BertTextClassifier
+    return {
+        "task": keras_hub.models.BertMaskedLM.from_preset("preset-folder"),
+        "classifier": classifier.from_preset("preset-folder", num_classes=2),
+    }
+
+
+def _reuse(folder: pathlib.Path, toys: pathlib.Path) -> dict[str, Any]:
+    """A BERT pair in `bert`, its encoder as an archive, and models."""
+    run = tfnlp.load(toys / "bert")
+    run.export("bert")
+    with tarfile.open("bert_encoder.tar.gz", "w:gz") as archive:
+        archive.add("bert/encoder", arcname=".")
+    tokenizer = tf.saved_model.load("bert/preprocessor")
+    ids = tokenizer(tf.constant(["the dog ran"]))
+    # Of one length, as LiteRT wants it.
+    inputs = {name: keras.Input(x.shape[1:], dtype="int32", name=name) for name, x in ids.items()}
+    pooled = run.encoder(inputs)["pooled_output"]
+    outputs = {"pooled": pooled, "probabilities": layers.Dense(3, activation="softmax")(pooled)}
+    return {
+        "dict_of_ids": ids,
+        "tokenizer_module": tokenizer,
+        "model": keras.Model(inputs, outputs),
+        "mlm_model": models.bert_pretrainer(run.encoder),
+        "task": _keras_hub(folder, toys)["classifier"],
+    }
+
+
 def dataset() -> Any:
     """Return batches for the models that programs make."""
-    import tensorflow as tf
-
     rows = tf.zeros((8, 4)), tf.zeros(8, tf.int32)
     return tf.data.Dataset.from_tensor_slices(rows).repeat().batch(4, drop_remainder=True)
 
@@ -191,9 +296,6 @@ def small_settings(command: str, kind: str, given: dict[str, Any]) -> dict[str, 
 
 def small_functions() -> list[tuple[Any, str, Callable]]:
     """Return the functions that programs call, made small: (owner, name, function)."""
-    from tfnlp import hub
-    from tfnlp.checkpoints import Pretrained
-    from tfnlp.runs.task_run import TaskRun
 
     def train(command: str) -> Callable:
         function = getattr(tfnlp, command)

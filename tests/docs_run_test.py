@@ -10,9 +10,8 @@ import pytest
 
 from tests import docs_run
 from tests.cli.command import tfnlp as command
-from tests.docs_blocks import FENCE, PAGES, blocks, commands
 from tests.docs_files import FILES
-from tests.docs_objects import objects
+from tests.docs_run import FENCE, PAGES, blocks, commands, objects
 from tests.published import repositories
 from tests.published.conftest import hub  # noqa: F401
 from tests.support import ROOT, run_python

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.fuzz.damage import damaged_bytes
 from tfnlp import hub
 from tfnlp.hub.loading.checks import check_saved_model
 
@@ -131,22 +132,6 @@ def test_asset_outside(folder):
     refused(folder, ValueError, r"names the asset '../../bcd'; expected a file inside of")
 
 
-def edited(content, rng):
-    content, kind = bytearray(content), rng.randrange(5)
-    at, length = rng.randrange(len(content)), rng.choice([1, 1, 2, 8, 64])
-    if kind == 0:
-        content[at] ^= 1 << rng.randrange(8)
-    elif kind == 1:
-        content[at : at + length] = rng.randbytes(len(content[at : at + length]))
-    elif kind == 2:
-        del content[at:]
-    elif kind == 3:
-        content[at:at] = content[at : at + length]
-    else:
-        content[at : at + length] = bytes(len(content[at : at + length]))
-    return bytes(content)
-
-
 def inspected(folder):
     """What `inspect` describes, in a form that harms nobody; None if it says that it can't."""
     try:
@@ -167,7 +152,7 @@ def test_edited(folder, whole, name):
     rng, content, expected = random.Random(name), (folder / name).read_bytes(), output(whole)
     seen = 0
     for _ in range(150):
-        changed = edited(content, rng)
+        changed = damaged_bytes(content, rng)
         (folder / name).write_bytes(changed)
         refusal = None
         try:

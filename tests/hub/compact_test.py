@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfnlp import hub
 from tfnlp.files import folder_size
 from tfnlp.hub.saving import compact
-from tfnlp.hub.saving.compact import probe_batch, table_rows
+from tfnlp.hub.saving.compact import probe_batch
 
 pytestmark = pytest.mark.slow
 
@@ -150,20 +150,3 @@ def test_a_loaded_saved_model_cannot_be_compacted(tmp_path, exported):
     with pytest.raises(ValueError, match="weights='int8'"):
         hub.export(model, tmp_path / "m", weights="int8")
     assert os.listdir(tmp_path) == []
-
-
-def test_probe_is_valid_and_uses_whole_tables():
-    words = keras.Input((None,), dtype="int64", name="words")
-    kinds = keras.Input((4,), dtype="int32", name="kinds")
-    floats, text = keras.Input((4, 2), name="floats"), keras.Input((), dtype="string", name="text")
-    mask = keras.Input((None,), dtype="bool", name="mask")
-    inner = keras.Model(words, keras.layers.Embedding(50, 3)(words))
-    vectors = inner(keras.ops.cast(words, "int64"))
-    kind = keras.layers.Embedding(7, 2)(keras.ops.cast(kinds, "int64"))
-    inputs = [words, kinds, floats, text, mask]
-    model = keras.Model(inputs, [vectors, kind])
-    assert table_rows(model) == [50, 7, None, None, None]
-    found = probe_batch(model)
-    assert [x.shape.as_list() for x in found] == [[4, 8], [4, 4], [4, 4, 2], [4], [4, 8]]
-    assert [x.dtype.name for x in found] == ["int64", "int32", "float32", "string", "bool"]
-    assert 10 < found[0].numpy().max() < 50 and 2 < found[1].numpy().max() < 7

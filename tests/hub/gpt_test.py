@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.hub.alone import KERAS, again, alone, listed, trained
+from tests.hub.alone import KERAS, again, alone, listed
 from tests.hub.gpt_toy import KINDS, POSITIONS, TEXTS, model, tokenizer
-from tests.models.gpt_reference import H, L
 from tfnlp import hub
 
 # Exports trace many graphs.
@@ -72,9 +71,6 @@ def look(folder):
         generated = module.signatures["generate"](prompt=prompts, **calls[-1])
         seen |= listed(f"{kind}/signature", generated)
         if kind == "gpt2":
-            repeated = module(inputs)["lm_logits"]
-            seen["repeat"] = np.abs(repeated - seen["gpt2/outputs/lm_logits"]).max()
-            seen |= trained(kind, module, inputs, lambda y: tf.reduce_sum(y["lm_logits"] ** 2))
             seen |= listed("again/inputs", again(folder, "gpt2/preprocessor")(texts))
             copy = again(folder, "gpt2/model")
             seen |= listed("again/outputs", copy(inputs))
@@ -116,18 +112,13 @@ def test_preprocessor_equals_the_tokenizer(exported, kind):
 def test_outputs_are_the_models(exported, kind):
     models, seen = exported
     want = models[kind](expected_inputs(kind))
-    close = dict(rtol=1e-5, atol=1e-4)  # the largest numbers are 50
-    for name in ("sequence_output", "embedding_output", "lm_logits"):
-        np.testing.assert_allclose(seen[f"{kind}/outputs/{name}"], want[name], **close)
-    for i in range(L):
-        got = seen[f"{kind}/outputs/encoder_outputs/{i}"]
-        np.testing.assert_allclose(got, want["encoder_outputs"][i], **close)
-    default = seen[f"{kind}/outputs/default"]
-    assert default.shape == (len(ROWS), SEQ_LENGTH, H)
-    np.testing.assert_array_equal(default, seen[f"{kind}/outputs/sequence_output"])
-    for name in ("sequence_output", "lm_logits", "default"):
-        got = seen[f"{kind}/served/{name}"]
-        np.testing.assert_allclose(got, seen[f"{kind}/outputs/{name}"], **close)
+    for name in ("sequence_output", "lm_logits"):  # the largest numbers are 50
+        for way in ("outputs", "served"):
+            got = seen[f"{kind}/{way}/{name}"]
+            np.testing.assert_allclose(got, want[name], rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(
+        seen[f"{kind}/outputs/default"], seen[f"{kind}/outputs/sequence_output"]
+    )
 
 
 def cut(kind, prompt, room):
@@ -165,14 +156,6 @@ def test_generated_text_is_the_generators(exported, kind, number):
             texts = [text.strip() for text in texts]
         assert seen[f"{kind}/{way}/text"].tolist() == texts
     assert len(set(want)) == 4
-
-
-def test_it_can_be_fine_tuned(exported):
-    models, seen = exported
-    count = len(models["gpt2"].trainable_variables)
-    assert seen["gpt2/counts"].tolist() == [count, count]
-    assert seen["gpt2/dropout"] > 1e-2 and seen["repeat"] == 0
-    assert all(np.abs(seen[f"gpt2/gradient/True/{i}"]).max() > 0 for i in range(count))
 
 
 def test_survives_another_save(exported):

@@ -117,6 +117,11 @@ def test_training_is_for_layers_that_train(modules):
     layer.trainable = False
     np.testing.assert_allclose(layer(IDS, training=True), WANT)
     assert layer.losses == [] and layer.trainable_variables == []
+    for trained in (False, True):
+        layer.trainable = trained
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        model.fit(IDS, np.zeros((2, 2)), verbose=0)
+        assert [np.abs(v - ROWS).max() > 1e-6 for v in layer.variables[:1]] == [trained]
 
 
 def test_lists_of_ragged_tensors_in_functional_models(modules):
