@@ -1,6 +1,6 @@
 """ALBERT beside Hugging Face's: hidden states, heads, tokens, and files both ways.
 
-`tests/goldens/albert_huggingface/make.py` made the files that this compares with.
+`tests/goldens/huggingface_encoders.py` made the files that this compares with.
 """
 
 import json

@@ -40,11 +40,7 @@ def test_handles(folder, tmp_path):
         hub.inspect(tmp_path / "pair")
 
 
-def test_what_else_there_is(tmp_path):
-    (tmp_path / "model.keras").write_bytes(b"PK")
-    assert "is no SavedModel; expected the folder" in message(tmp_path / "model.keras")
-    assert "does not exist" in message(tmp_path / "nothing")
-    assert "is not a SavedModel" in message(tmp_path)
+def test_a_run_is_no_module(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "config.json").write_text("{}")
     assert "but a run; write one with `tfnlp export`" in message(tmp_path)
