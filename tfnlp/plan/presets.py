@@ -19,20 +19,9 @@ _STEPS = 1_000_000  # of the schedule; any number: it is a constant of the progr
 class Preset:
     """A training step of a model of `MODELS`; see `tfnlp.families.family.Planned`.
 
-    Args:
-        name: One of `MODELS`.
-        rows: Of the batch: on one device, or of all devices where one program runs on them.
-        length: Tokens or words a row; None: the published.
-        vocab_size: Of the softmax; None: the published.
-        predictions: Masked positions a row; None: 15 %.
-        samples: Sampled words; None: the recipe's; 0: the full softmax.
-        dropout: Rate of all dropouts.
-        dtype: A Keras dtype policy.
-        optimizer: Its name, instead of the recipe's.
-        accumulation: Micro-batches a step.
-        remat: What is computed again in the backward pass.
-        lora: Rank of low-rank updates, which are trained alone; None: all weights are trained.
-        sizes: Arguments of the encoder; None: the published.
+    `rows` are those of the batch: on one device, or of all devices where one program runs on them.
+    `dtype` is a Keras dtype policy, `sizes` are arguments of the encoder. The others are those of
+    `PlanSettings`; None stands for the published ones.
     """
 
     name: str

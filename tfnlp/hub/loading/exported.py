@@ -90,10 +90,8 @@ def saved_encoder(path: str | os.PathLike, trainable: bool = True) -> keras.Mode
     `encoder_outputs` (list of L), `embedding_output` `[B, T, H]` and `lm_logits` `[B, T, V]` that
     the module has.
 
-    Dropout: a module of this library draws the seed of its masks inside the call, from
-    TensorFlow's own generator; modules from elsewhere may do something else. So two runs with
-    dropout are not equal, and an interrupted run continues with other masks. Runs with a model of
-    `tfnlp.models` are reproducible.
+    Dropout: a module draws its masks from TensorFlow's own generator. So two runs with dropout are
+    not equal, unlike those with a model of `tfnlp.models`.
 
     Raises:
         ValueError: see `tfnlp.hub.Layer`; also if the module is not called with a dict of ids, or
@@ -214,7 +212,7 @@ def _difference(tokenizer: Any, tokenize: Any) -> str | None:
     pairs = zip(_ids(tokenizer.tokenize, texts), _ids(tokenize, texts), strict=True)
     for text, (own, other) in zip(texts, pairs, strict=True):
         if own != other:
-            return f"{name} makes {_short(own)} of {text[:60]!r}, not {_short(other)}"
+            return f"{name} makes {own!s:.40} of {text[:60]!r}, not {other!s:.40}"
     return None
 
 
@@ -236,7 +234,3 @@ def _ids(tokenize: Callable, texts: list[str]) -> list[list[int] | None]:
             return [None]
         return [row for text in texts for row in _ids(tokenize, [text])]
     return (ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids).to_list()
-
-
-def _short(ids: list[int] | None) -> str:
-    return str(ids if ids is None or len(ids) <= 8 else [*ids[:8], "..."]).replace("'...'", "...")
