@@ -19,7 +19,6 @@ import argparse
 import collections
 import contextlib
 import importlib
-import json
 import multiprocessing
 import os
 import pathlib
@@ -35,6 +34,8 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
+from tests.docs_files import provide
+from tests.made import SETTINGS, TRANSLATORS, options
 from tfnlp import books
 from tfnlp.cli import command as cli
 
@@ -44,19 +45,29 @@ LIMIT = 600.0  # seconds that a command may take: it hangs after them
 MODULES = "hub layers models runs.finetuning runs.pretraining tasks text training".split()
 COLUMNS = ("kills", "ends", "identical", "refused", "wrong", "seconds")
 
-# A checkpoint every other step, and dropout: there is much to lose.
-TRAINING = "--batch-size 8 --steps 24 --steps-per-call 2 --checkpoint-every 2 --keep 2".split()
-TRAINING += "--evaluate-every 6 --evaluate-batches 2".split()
-TEXT = "--input TEXT --layout lines".split()
-PAIRS = "--source TEXT --target TARGET --valid-source VALID --valid-target VALID".split()
-BLOCKS = "--num-layers 1 --hidden-size 16 --num-heads 2 --dropout 0.2".split()
+# A checkpoint every other step: there is much to lose.
+TRAINING = dict(
+    batch_size=8, steps=24, steps_per_call=2, checkpoint_every=2, keep=2, evaluate_every=6,
+    evaluate_batches=2,
+)  # fmt: skip
 TUNING = "--epochs 2 --batch-size 4 --no-buckets --evaluations 3".split()
+# The toy files of the names in capitals.
+FILES = {
+    "TEXT": "texts.txt", "VALID": "dev.txt", "ROWS": "train.tsv", "DEV": "dev.tsv",
+    "TAGS": "tags.conll", "ROLES": "roles.conllu", "CLUSTERS": "novels_1.conll",
+    "RELATED": "pairs.tsv",
+}  # fmt: skip
 # SavedModels carry a random number there.
 RANDOM = ("fingerprint.pb",)
 
 
-def _pretrain(family, *options):
-    return ["pretrain", family, "--output", "run", *TRAINING, *options]
+def _pretrain(family, *more):
+    sides = ["source", "target", "valid-source", "valid-target"]
+    sides = sides if family in TRANSLATORS else ["input", "valid"]
+    texts = {side: "VALID" if "valid" in side else "TEXT" for side in sides}
+    own = {"average": 0} if family in TRANSLATORS else {"layout": "lines"}
+    settings = {"output": "run", **texts, **own, **SETTINGS[family], **TRAINING}
+    return ["pretrain", family, *map(str, options(settings)), *more]
 
 
 def _use(command, model, *options):
@@ -67,35 +78,9 @@ def _use(command, model, *options):
 # The arguments of `tfnlp` in an empty folder, where names in capitals stand for files and
 # `<name>/...` for the folder in which another work has been done.
 WORKS = {
-    "pretrain_word2vec": _pretrain("word2vec", *TEXT, "--dimension", "8", "--block", "8"),
-    "pretrain_nnlm": _pretrain("nnlm", *TEXT, "--hidden-size", "8", "--dropout", "0.2"),
-    "pretrain_seq2seq": _pretrain(
-        "seq2seq", *PAIRS, *"--vocab-size 300 --hidden-size 16 --dropout 0.2".split()
-    ),
-    "pretrain_transformer": _pretrain("transformer", *PAIRS, *BLOCKS, "--vocab-size", "300"),
-    "pretrain_elmo": _pretrain(
-        "elmo", *TEXT, *"--size mini --num-layers 1 --units 16 --projection-size 8".split(),
-        *"--num-highway 1 --window 8 --dropout 0.2".split(),
-    ),
-    "pretrain_gpt": _pretrain(
-        "gpt", *TEXT, *BLOCKS, "--vocab-size", "320", "--seq-length", "16"
-    ),
-    "pretrain_bert": _pretrain(
-        "bert", *TEXT, *BLOCKS, "--vocab-size", "300", "--seq-length", "16"
-    ),
-    "pretrain_glove": _pretrain("glove", *TEXT, "--dimension", "8"),
-    "pretrain_roberta": _pretrain(
-        "roberta", *TEXT, *BLOCKS, "--vocab-size", "320", "--seq-length", "16"
-    ),
-    "pretrain_albert": _pretrain(
-        "albert", *TEXT, *BLOCKS, "--vocab-size", "300", "--seq-length", "16"
-    ),
-    "pretrain_electra": _pretrain(
-        "electra", *TEXT, *BLOCKS, "--vocab-size", "300", "--seq-length", "16"
-    ),
-    "pretrain_bert_jax": _pretrain(
-        "bert", *TEXT, *BLOCKS, *"--vocab-size 300 --seq-length 16 --engine jax".split()
-    ),
+    **{f"pretrain_{family}": _pretrain(family) for family in SETTINGS},
+    "pretrain_distilbert": _pretrain("distilbert", "--teacher", "<pretrain_bert>/run"),
+    "pretrain_bert_jax": _pretrain("bert", "--engine", "jax"),
     "finetune_classify": _use(
         "finetune classify --train ROWS --dev DEV --output task --dropout 0.2 --seeds 1 2",
         "pretrain_bert", *TUNING,
@@ -132,7 +117,7 @@ WORKS = {
     "embed_vectors": _use("embed --input TEXT --output vectors.npy", "pretrain_electra"),
     "embed_index": _use("embed --input TEXT --output index", "pretrain_bert"),
     "vocab": "vocab --input BOOK --output vocab.txt --size 4000".split(),
-    "examples": ["examples", "bert", "--output", "examples", *TEXT,
+    "examples": ["examples", "bert", "--output", "examples", "--input", "TEXT", "--layout", "lines",
         *"--vocab-size 300 --seq-length 16 --shards 4 --epochs 3".split()],
     "export_bert": _use("export --output modules", "pretrain_bert"),
     "export_gpt": _use("export --output modules", "pretrain_gpt"),
@@ -292,37 +277,8 @@ def _run(arguments, folder, log):
 
 def write_texts(folder):
     """Write the files that the commands read; return their paths by the names in capitals."""
-    words = books.path().read_text(encoding="utf-8").split()[:6000]
-    lines = [words[i : i + 11] for i in range(0, len(words), 11)]
-    rows = [
-        {"sentence": " ".join(line), "label": "she" if "she" in line else "nobody"}
-        for line in lines[:40]
-    ]
-    tags = [
-        {"words": line, "tags": ["B-x" if word[0].isupper() else "O" for word in line]}
-        for line in lines[:20]
-    ]
-    roles = [
-        {"words": line, "predicate": 2, "tags": ["A0", "O", "V", *["O"] * (len(line) - 3)]}
-        for line in lines[:20]
-    ]
-    clusters = [{"words": line, "clusters": [[[0, 1], [4, 5]], [[2, 4]]]} for line in lines[:20]]
-    halves = [{"anchor": " ".join(line[:5]), "positive": " ".join(line[5:])} for line in lines[:20]]
-    texts = {
-        "TEXT.txt": [" ".join(line) for line in lines],
-        "TARGET.txt": [" ".join(reversed(line)) for line in lines],
-        "VALID.txt": [" ".join(line) for line in lines[:8]],
-        "ROWS.jsonl": [json.dumps(row) for row in rows],
-        "DEV.jsonl": [json.dumps(row) for row in rows[:20]],
-        "TAGS.jsonl": [json.dumps(row) for row in tags],
-        "ROLES.jsonl": [json.dumps(row) for row in roles],
-        "CLUSTERS.jsonl": [json.dumps(row) for row in clusters],
-        "RELATED.jsonl": [json.dumps(row) for row in halves],
-    }
-    for name, content in texts.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
-    paths = {name.split(".")[0]: str(folder / name) for name in texts}
-    return {**paths, "BOOK": str(books.path())}
+    provide(FILES.values(), folder, folder)
+    return {"BOOK": str(books.path()), **{name: str(folder / x) for name, x in FILES.items()}}
 
 
 def differences(one, other):
