@@ -7,9 +7,7 @@ import pytest
 from tests.support import shared_data
 from tfnlp import books
 from tfnlp.data.corpus.sentences import (
-    documents_from_lines,
-    documents_from_prose,
-    documents_from_words,
+    documents_between_marks,
     looks_like_sentences,
     looks_like_words,
     split_sentences,
@@ -47,7 +45,7 @@ def test_prose_paragraphs_chapters_and_line_ends():
         "CHAPTER I\r\n\r\nIt was a long way.\r\nThe road was\r\nempty. Rain fell.\r\n\r\n"
         '"Oh!" she said.\r\n   \r\n\r\n\r\nCHAPTER II\r\n\r\nNight came.\r\n'
     )
-    assert list(documents_from_prose(text.split("\n"))) == [
+    assert list(documents_between_marks(text.split("\n"), "prose")) == [
         ["CHAPTER I", "It was a long way.", "The road was empty.", "Rain fell.", '"Oh!" she said.'],
         ["CHAPTER II", "Night came."],
     ]
@@ -55,9 +53,9 @@ def test_prose_paragraphs_chapters_and_line_ends():
 
 def test_prose_long_lines_are_paragraphs():
     long = "word " * 30 + "end"
-    documents = list(documents_from_prose(["title", long, long, "broken", "line"]))
+    documents = list(documents_between_marks(["title", long, long, "broken", "line"], "prose"))
     assert documents == [["title", long, long, "broken line"]]
-    assert list(documents_from_prose(["", " ", "", "\t"])) == []
+    assert list(documents_between_marks(["", " ", "", "\t"], "prose")) == []
 
 
 def test_wikitext_titles_start_documents_and_headings_are_left_out():
@@ -77,7 +75,7 @@ def test_wikitext_titles_start_documents_and_headings_are_left_out():
  = Headlam ( pilot ) =
 
  He flew ."""
-    assert list(documents_from_prose(text.split("\n"))) == [
+    assert list(documents_between_marks(text.split("\n"), "prose")) == [
         ["A lobster is red .", "It swims .", "It is small ."],
         ["He flew ."],
     ]
@@ -85,13 +83,17 @@ def test_wikitext_titles_start_documents_and_headings_are_left_out():
 
 def test_lines_and_words_layouts():
     lines = ["One.", "  Two  words. ", "", "", "Three.", "\r", "", "Four"]
-    assert list(documents_from_lines(lines)) == [["One.", "Two words."], ["Three."], ["Four"]]
+    assert list(documents_between_marks(lines, "lines")) == [
+        ["One.", "Two words."],
+        ["Three."],
+        ["Four"],
+    ]
     text = "The|cat|.||It| sat \t|.|||Night|.|||| New  York |-DOCSTART- -X- O||End|-DOCSTART-|Go|"
     want = [["The cat .", "It sat ."], ["Night ."], ["New York"], ["End"], ["Go"]]
-    assert list(documents_from_words(text.split("|"))) == want
-    assert list(documents_from_words(["", " ", "-DOCSTART-", "", ""])) == []
+    assert list(documents_between_marks(text.split("|"), "words")) == want
+    assert list(documents_between_marks(["", " ", "-DOCSTART-", "", ""], "words")) == []
     # However many blank lines come first, and without one at the end.
-    assert list(documents_from_words(["", "", "", "a", "", "b"])) == [["a", "b"]]
+    assert list(documents_between_marks(["", "", "", "a", "", "b"], "words")) == [["a", "b"]]
 
 
 WORDS = ["The", "cat", "sat", ".", "", "It", "ran", "away", "!"]
@@ -142,14 +144,14 @@ def test_looks_like_sentences_on_real_texts(name, expected):
 def test_every_title_of_wikitext_is_a_document():
     lines = read(shared_data("lm/wikitext-2-raw/wiki.valid.raw"))
     titles = [line for line in lines if line.startswith(" = ") and not line.startswith(" = = ")]
-    assert len(list(documents_from_prose(lines))) == len(titles) == 60
+    assert len(list(documents_between_marks(lines, "prose"))) == len(titles) == 60
 
 
 def test_the_book_is_clean_and_has_27_chapters():
     raw = books.path().read_bytes()
     text = raw.decode("utf-8")
     assert b"\r" not in raw and not text.startswith("\ufeff") and text.endswith(".\n")
-    documents = list(documents_from_prose(text.split("\n")))
+    documents = list(documents_between_marks(text.split("\n"), "prose"))
     assert sum(document[0].startswith("CHAPTER ") for document in documents) == 27
     # Nothing is lost, whatever the sentences.
     sentences = "".join(s for document in documents for s in document)

@@ -1,6 +1,5 @@
 """SentencePiece as ALBERT has it: its model files, learning one from text, and the tokenizer."""
 
-import functools
 import io
 import itertools
 import math
@@ -10,7 +9,6 @@ from typing import Any
 
 import sentencepiece
 import tensorflow as tf
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.base_tokenizers import PieceTokenizer
@@ -193,7 +191,30 @@ def piece_scores(model: bytes, where: str = "SentencePiece model") -> list[tuple
 
 def stored_normalization(model: bytes) -> bytes:
     """Return the table of characters by which a model normalizes text; empty without one."""
-    return model_proto(model).normalizer_spec.precompiled_charsmap
+    # Read by hand: the module of the library needs a newer protobuf than TensorFlow has.
+    return _field(_field(model, 3), 2)  # normalizer_spec, precompiled_charsmap
+
+
+def _field(message: bytes, number: int) -> bytes:
+    """Return the content of the last field of bytes with this number; empty without one."""
+    found, at = b"", 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        size, at = _varint(message, at)  # of bytes; of a number it is the number
+        if tag & 7 == 2:
+            found = message[at : at + size] if tag >> 3 == number else found
+            at += size
+    return found
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Return the number at a place, and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (message[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if message[at - 1] < 128:
+            return value, at
 
 
 def _pieces(model: bytes, where: str) -> list[str]:
@@ -222,41 +243,3 @@ def _processor(model: bytes, where: str) -> Any:
     if not processor.vocab_size():
         raise ValueError(f"{where} is no SentencePiece model: it has no pieces")
     return processor
-
-
-# The parts of a model's protocol buffer that are read here, with the numbers of
-# sentencepiece_model.proto. The module that comes with the library needs a newer protobuf than
-# TensorFlow has. Fields that are not named here are kept as they are.
-_FIELDS = {  # message: name, number, type, label
-    "NormalizerSpec": [("precompiled_charsmap", 2, "BYTES", "OPTIONAL")],
-    "ModelProto": [("normalizer_spec", 3, "NormalizerSpec", "OPTIONAL")],
-}
-_PACKAGE = "tfnlp.sentencepiece"
-
-
-@functools.cache
-def _message() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="tfnlp/sentencepiece.proto", package=_PACKAGE, syntax="proto2"
-    )
-    kinds = descriptor_pb2.FieldDescriptorProto
-    for message, fields in _FIELDS.items():
-        described = file.message_type.add(name=message)
-        for name, number, kind, label in fields:
-            field = described.field.add(
-                name=name, number=number, label=getattr(kinds, f"LABEL_{label}")
-            )
-            if kind in _FIELDS:
-                field.type, field.type_name = kinds.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-            else:
-                field.type = getattr(kinds, f"TYPE_{kind}")
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.ModelProto"))
-
-
-def model_proto(model: bytes) -> Any:
-    """Return the message of a model's content."""
-    message = _message()()
-    message.ParseFromString(model)
-    return message

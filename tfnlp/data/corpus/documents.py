@@ -80,8 +80,9 @@ def document_readers(
     """Return a function for each file and data set that `read_documents` reads, in its order.
 
     Each returns an iterator of documents, possibly empty, and can be pickled. Its first argument is
-    the file's path, or the name of the data set. `longest` is that of `documents_from_lines`; it
-    holds for files. The other arguments and the errors are those of `read_documents`.
+    the file's path, or the name of the data set. `longest` is that of
+    `documents_between_marks`; it holds for files. The other arguments and the errors are those of
+    `read_documents`.
     """
     check_layout(layout)
     if isinstance(sources, (str, os.PathLike)):

@@ -57,15 +57,18 @@ def documents_between_marks(
 ) -> Iterator[list[str]]:
     """Yield the documents of lines in a layout, "auto" for prose; marks end documents.
 
-    Of prose, `paragraphs` are whole ones instead of sentences.
+    Those without sentences are left out. Longer ones than `longest` are cut into pieces of so many
+    sentences, of which all but the first are `Continued`. Of prose, `paragraphs` are whole ones
+    instead of sentences.
     """
     for text in _between_marks(lines):
-        if layout == "lines":
-            yield from documents_from_lines(text, longest)
-        elif layout == "words":
-            yield from documents_from_words(text, longest)
-        else:
-            yield from documents_from_prose(text, longest, paragraphs)
+        document = []
+        for sentence in itertools.chain(_sentences(text, layout, paragraphs), [None]):
+            if document and (sentence is None or len(document) >= longest):
+                yield document
+                document = [] if sentence is None else Continued()
+            if sentence is not None:
+                document.append(sentence)
 
 
 def one_document(
@@ -73,10 +76,26 @@ def one_document(
 ) -> Iterator[list[str]]:
     """Yield the document of a text, which may have blank lines; several if marks are in it."""
     for text in _between_marks(lines):
-        documents = documents_between_marks(text, layout, paragraphs)
-        document = list(itertools.chain.from_iterable(documents))
+        document = [s for s in _sentences(text, layout, paragraphs) if s is not None]
         if document:
             yield document
+
+
+def _sentences(lines: Iterable[str], layout: str, paragraphs: bool) -> Iterator[str | None]:
+    """Yield the sentences of a text in a layout, and None where a document ends."""
+    if layout == "lines":
+        for line in lines:
+            yield " ".join(line.split()) or None
+    elif layout == "words":
+        yield from _sentences_of_words(lines)
+    else:
+        for chapter_ends, paragraph in _paragraphs(lines):
+            if not paragraphs:
+                yield from split_sentences(paragraph)
+            elif paragraph.strip():
+                yield " ".join(paragraph.split())
+            if chapter_ends:
+                yield None
 
 
 def _between_marks(lines: Iterable[str]) -> Iterator[Iterator[str]]:
@@ -149,77 +168,20 @@ def looks_like_words(lines: Sequence[str]) -> bool:
     )
 
 
-def documents_from_lines(lines: Iterable[str], longest: int = sys.maxsize) -> Iterator[list[str]]:
-    """Yield the documents of a text in layout "lines"; those without sentences are left out.
-
-    Longer ones than `longest` are cut into pieces of so many sentences or a few more, of which all
-    but the first are `Continued`.
-    """
-    document = []
-    for line in lines:
-        sentence = " ".join(line.split())
-        if sentence:
-            if len(document) >= longest:
-                yield document
-                document = Continued()
-            document.append(sentence)
-        elif document:
-            yield document
-            document = []
-    if document:
-        yield document
-
-
-def documents_from_words(lines: Iterable[str], longest: int = sys.maxsize) -> Iterator[list[str]]:
-    """Yield the documents of a text in layout "words"; those without sentences are left out.
-
-    The words of a sentence are joined by single spaces. For `longest` see `documents_from_lines`.
-    """
-    document, sentence = [], []
-    blanks = 0
-    for line in lines:
+def _sentences_of_words(lines: Iterable[str]) -> Iterator[str | None]:
+    """Yield the sentences of a text with a word a line, and None where a document ends."""
+    sentence, blanks = [], 0
+    for line in itertools.chain(lines, [""]):
         words = line.split()
         blanks = 0 if words else blanks + 1
         starts = bool(words) and words[0] == _DOCUMENT_START
         if (starts or blanks) and sentence:
-            if len(document) >= longest:
-                yield document
-                document = Continued()
-            document.append(" ".join(sentence))
+            yield " ".join(sentence)
             sentence = []
-        if (starts or blanks > 1) and document:
-            yield document
-            document = []
+        if starts or blanks > 1:
+            yield None
         if not starts:
-            sentence.extend(words)
-    if sentence:
-        document.append(" ".join(sentence))
-    if document:
-        yield document
-
-
-def documents_from_prose(
-    lines: Iterable[str], longest: int = sys.maxsize, paragraphs: bool = False
-) -> Iterator[list[str]]:
-    """Yield the documents of a text in layout "prose"; those without sentences are left out.
-
-    With `paragraphs` whole ones stand for sentences. For `longest` see `documents_from_lines`.
-    """
-    document = []
-    for chapter_ends, paragraph in _paragraphs(lines):
-        if paragraphs:
-            found = [" ".join(paragraph.split())] if paragraph.strip() else []
-        else:
-            found = split_sentences(paragraph)
-        if found and len(document) >= longest:
-            yield document
-            document = Continued()
-        document.extend(found)
-        if chapter_ends and document:
-            yield document
-            document = []
-    if document:
-        yield document
+            sentence += words
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[bool, str]]:
