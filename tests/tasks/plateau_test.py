@@ -6,7 +6,7 @@ import pytest
 from tfnlp.data.labelled.coreference import CorefDocument
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.questions import Question
-from tfnlp.data.labelled.role_sentences import RoleSentence
+from tfnlp.data.labelled.tag_rows import RoleSentence
 from tfnlp.data.labelled.tag_schemes import TaggedSentence
 from tfnlp.tasks import (
     TASKS,

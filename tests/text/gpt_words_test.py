@@ -12,8 +12,7 @@ import unicodedata
 import pytest
 import tensorflow as tf
 
-from tfnlp.text.gpt_exceptions import EXCEPTIONS
-from tfnlp.text.gpt_words import gpt_words
+from tfnlp.text.gpt_words import EXCEPTIONS, gpt_words
 
 _graph = tf.function(gpt_words, input_signature=[tf.TensorSpec([None], tf.string)])
 

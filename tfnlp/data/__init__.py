@@ -19,10 +19,9 @@ from tfnlp.data.labelled.batches import (
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.forms import RowForm
 from tfnlp.data.labelled.questions import Question
-from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import TaskData
+from tfnlp.data.labelled.tag_rows import RoleSentence
 from tfnlp.data.labelled.tag_schemes import TaggedSentence
-from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.pretraining.lm_batches import LanguageModelWindows, Ngrams
 from tfnlp.data.pretraining.masked_rows import masked_positions
 from tfnlp.data.pretraining.masked_windows import MaskedDocuments, MaskedWindows
@@ -32,6 +31,7 @@ from tfnlp.data.pretraining.word_blocks import WordBlocks
 from tfnlp.data.rows import rows_of
 from tfnlp.data.shards.reading import MaskedWindowShards, PairShards, WindowShards
 from tfnlp.data.texts import documents_of, texts_of
+from tfnlp.text.word_vectors import read_analogies, read_similarities
 
 __all__ = [
     "CooccurrenceBatches",

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.data.labelled.role_sentences import RoleRows, RoleSentence
+from tfnlp.data.labelled.tag_rows import RoleRows, RoleSentence
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio, split_sentence
 from tfnlp.settings.tasks import RolesSettings
 from tfnlp.tasks import report

@@ -1,15 +1,19 @@
-"""Words with one vector each, as word2vec, fastText, GloVe and an NNLM give them.
+"""Words with one vector each, as word2vec, fastText, GloVe and an NNLM give them, and their tests.
 
-Their tests are analogies (Mikolov et al. 2013) and similarity of words.
+analogies (`questions-words.txt` of word2vec)    `: name` begins a section; a line of four words
+                                                 is the question a : b = c : d (Mikolov et al. 2013)
+similarity (WordSim-353, MEN, RG-65, ...)        a line of two words and a number
 """
 
 import dataclasses
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from scipy import stats
 
-from tfnlp.text.lines import shown
+from tfnlp.text.lines import read_lines, shown
 from tfnlp.text.subwords import Subwords
 
 _SCORES = 1 << 24  # numbers in a block of scores
@@ -172,7 +176,7 @@ def answer_analogies(
 
     Args:
         vectors: the words, most frequent first.
-        sections: see `tfnlp.data.read_analogies`.
+        sections: see `read_analogies`.
         most_frequent: number of candidates; None: all.
 
     Returns:
@@ -238,7 +242,7 @@ def rate_pairs(vectors: WordVectors, pairs: list[tuple[str, str, float]]) -> Cor
 
     Args:
         vectors: the words, most frequent first.
-        pairs: see `tfnlp.data.read_similarities`.
+        pairs: see `read_similarities`.
     """
     index = {}
     for row, word in enumerate(vectors.words):
@@ -262,3 +266,78 @@ def _vector(vectors: WordVectors, index: Mapping[str, int], word: str) -> np.nda
     if vectors.subwords is None or not len(vectors.subwords.rows([word])[0]):
         return None
     return vectors.subwords.vectors([word])[0]
+
+
+def read_analogies(path: str | os.PathLike) -> dict[str, list[tuple[str, str, str, str]]]:
+    """Read the questions (a, b, c, d) of each section, in the file's order.
+
+    The section of questions before the first `: name` is "questions".
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a line that is not of this format.
+    """
+    sections, questions = {}, None
+    for number, line in enumerate(read_lines(path, "file of analogies"), start=1):
+        fields = line.split()
+        if not fields:
+            continue
+        if fields[0].startswith(":"):
+            name = line.strip()[1:].strip()
+            if not name or name in sections:
+                raise ValueError(
+                    f"file of analogies {path}, line {number} has {shown(line)}; expected `: NAME` "
+                    "with a name of its own for each section"
+                )
+            questions = sections[name] = []
+        elif len(fields) == 4:
+            if questions is None:
+                questions = sections["questions"] = []
+            questions.append(tuple(fields))
+        else:
+            raise ValueError(
+                f"file of analogies {path}, line {number} has {len(fields)} words; expected four, "
+                "or `: NAME` of a section"
+            )
+    if not any(sections.values()):
+        raise ValueError(f"file of analogies {path} holds no questions; expected four words a line")
+    return sections
+
+
+def read_similarities(path: str | os.PathLike) -> list[tuple[str, str, float]]:
+    """Read pairs of words and their similarity as rated by people, higher for more similar ones.
+
+    Fields are split at tabs; without tabs at whitespace or, failing that, at commas. Lines that
+    begin with `#` are comments; a first line whose third field is not a number is a heading.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: a line that is not of this format; fewer than 2 pairs.
+    """
+    pairs = []
+    for number, line in enumerate(read_lines(path, "file of pairs"), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = line.split("\t") if "\t" in line else line.split()
+        if len(fields) < 3:
+            fields = line.split(",")
+        fields = [field.strip() for field in fields]
+        score = _number(fields[2]) if len(fields) >= 3 else math.nan
+        if math.isnan(score) or not (fields[0] and fields[1]):
+            if number == 1 and len(fields) >= 3:
+                continue
+            raise ValueError(
+                f"file of pairs {path}, line {number} has {shown(line)}; expected two words and a "
+                "number"
+            )
+        pairs.append((fields[0], fields[1], score))
+    if len(pairs) < 2:
+        raise ValueError(f"file of pairs {path} holds {len(pairs)} pairs; expected 2 or more")
+    return pairs
+
+
+def _number(field: str) -> float:
+    try:
+        return float(field)
+    except ValueError:
+        return math.nan
