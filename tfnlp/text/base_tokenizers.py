@@ -1,5 +1,8 @@
 """What tokenizers share: strings to ids and ids to strings, in the TensorFlow graph.
 
+They work eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the files
+of the vocabulary travel as assets.
+
 `PieceTokenizer` is the base of those that cut words into pieces from a list, WordPiece and
 SentencePiece; `BytePairTokenizer` of those of GPT, GPT-2 and RoBERTa.
 """

@@ -10,10 +10,9 @@ from tfnlp.text.byte_pair_files import Merges, Tokens, check_bpe, read_bpe
 from tfnlp.text.gpt_words import gpt_words
 from tfnlp.text.packing import merge_words
 from tfnlp.text.pipeline.byte_pairs import BytePairs, without_missing_tokens
-from tfnlp.text.pipeline.characters import decoded
 from tfnlp.text.pipeline.gpt2_words import WordBytes, byte_characters, token_bytes
 from tfnlp.text.pipeline.models import Model, byte_model, single_words
-from tfnlp.text.pipeline.pieces import ByteWords
+from tfnlp.text.pipeline.pieces import Pieces
 
 ROBERTA_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 CLS, PAD, SEP, UNK, MASK = ROBERTA_TOKENS
@@ -33,9 +32,6 @@ class GPT2Tokenizer(BytePairTokenizer):
     `"a\xff!"` is the words `a` and `\xff!`, just as `encoder.py` cuts `x.decode("utf-8",
     "surrogateescape")`. `<|endoftext|>` written in a text is plain text, unless it is one of
     `marks`.
-
-    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the two
-    files travel as assets; core TensorFlow alone can load it.
 
     Args:
         vocabulary: folder with `encoder.json` and `vocab.bpe` (see `read_bpe`), or a pair `(tokens,
@@ -88,9 +84,6 @@ class RobertaTokenizer(GPT2Tokenizer):
     The tokens of a text are those of `GPT2Tokenizer`; the vocabulary also has `<s>`, `<pad>`,
     `</s>`, `<unk>` and `<mask>`, under any ids. Written in a text they are plain text, but for
     `marks` (Hugging Face's tokenizer reads all as special tokens). No space is put before a text.
-
-    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the two
-    files travel as assets; core TensorFlow alone can load it.
 
     Args:
         vocabulary: folder with `vocab.json` and `merges.txt` (see `read_bpe`), or a pair `(tokens,
@@ -183,8 +176,7 @@ class GPTTokenizer(BytePairTokenizer):
     `detokenize` puts a space between words: case, line breaks and the spaces around punctuation
     are lost.
 
-    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the two
-    files travel as assets; loading one needs `import tensorflow_text`.
+    Loading a SavedModel with one needs `import tensorflow_text`.
 
     Args:
         vocabulary: folder with `encoder_bpe_40000.json` and `vocab_40000.bpe`, or `encoder.json`
@@ -214,21 +206,13 @@ class GPTTokenizer(BytePairTokenizer):
             for token, i in _ids(tokens).items()
             if token.endswith(END_OF_WORD) and token != END_OF_WORD
         }
-
-        def cut(data: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            chars, offsets = decoded(data, ends[:0])
-            limits = tf.searchsorted(offsets, tf.concat([starts, ends], 0), out_type=tf.int64)
-            return pairs(chars, *tf.split(limits, 2))
-
-        single = single_words(pairs, words)
-        self._model = Model(ByteWords({word.encode(): i for word, i in single.items()}), cut)
+        self._model = Model(Pieces(single_words(pairs, words)), pairs)
 
     def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         words = gpt_words(strings)  # none of which is empty
-        data = tf.io.decode_raw(tf.strings.reduce_join(words.flat_values), tf.uint8)
-        lengths = tf.cast(tf.strings.length(words.flat_values), tf.int64)
-        stops = tf.cumsum(lengths)
-        return merge_words(words.with_values(self._model.encode(data, stops - lengths, stops)))
+        chars = tf.strings.unicode_decode(words.flat_values, "UTF-8")
+        ids = self._model.encode(chars.values, chars.row_starts(), chars.row_limits())
+        return merge_words(words.with_values(ids))
 
     def _as_text(self, token: str) -> bytes:
         if token.endswith(END_OF_WORD):

@@ -142,12 +142,10 @@ def pack_windows(
     Args:
         pieces: ids int32 `[B, (W), (P)]`, one piece or more for each word.
         first: ids int32 `[B, (Q)]` of a segment that precedes every window of the row, or None.
-        pack: function of a list of segments, int32 ragged `[N, (n)]`, that returns a dict of
-            `[N, T]`; it must not cut segments.
+        pack: function of a list of segments `[N, (n)]` to a dict of `[N, T]`, which cuts none.
         max_length: longest sequence, special tokens included.
         stride: pieces.
-        special: how many special tokens `pack` adds to a sequence, one of them at its start and one
-            at its end; 0: none.
+        special: how many special tokens `pack` adds, the first and the last one of them; 0: none.
         head: which piece stands for its word, "first" or "last".
 
     Returns:

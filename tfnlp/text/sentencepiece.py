@@ -34,8 +34,7 @@ class SentencePieceTokenizer(PieceTokenizer):
     pieces that end with a digit and a comma; Hugging Face's current one does not, nor does this.
     Special tokens written in a text are plain text.
 
-    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the model
-    travels as an asset; loading one needs `import tensorflow_text`.
+    Loading a SavedModel with one needs `import tensorflow_text`.
 
     Args:
         model: path of a `spiece.model`, or its content.

@@ -36,17 +36,15 @@ class Reader(tf.__internal__.tracking.AutoTrackable):
         words: tf.RaggedTensor | None = None,
         spaced: tf.RaggedTensor | None = None,
     ) -> ReadTexts:
-        """Return the ids of texts and the pieces of words.
+        """Return the ids of texts, strings `[N]`, and the pieces of words, strings `[N, (W)]`.
 
         Args:
-            texts: list of strings `[N]`.
-            words: strings ragged `[N, (W)]`.
+            texts, words: see above.
             spaced: bool of the shape of `words`, whether white space precedes the word.
 
         Returns:
-            A list of ids, int32 ragged `[N, (n)]`, one for each of `texts`; pieces of `words`,
-            int32 ragged `[N, (W), (P)]`, one or more a word, or None; and the words that the ids
-            number, strings ragged (ELMo alone, else None).
+            int32 ragged `[N, (n)]` for each of `texts`; `[N, (W), (P)]` with a piece or more a
+            word, or None; and the words that the ids number, strings ragged (ELMo alone, or None).
         """
         raise NotImplementedError
 
@@ -167,18 +165,13 @@ class PromptReader(Reader):
         super().__init__()
         self._reader, self._prompt, self._lowercase = reader, prompt, lowercase
 
-    def read(
-        self,
-        texts: Sequence[tf.Tensor],
-        words: tf.RaggedTensor | None = None,
-        spaced: tf.RaggedTensor | None = None,
-    ) -> ReadTexts:
+    def read(self, texts: Sequence[tf.Tensor], *words: tf.RaggedTensor | None) -> ReadTexts:
         texts = [self._prompt + text for text in texts]
         if self._lowercase:
             # Alone a sigma has no final form; ASCII first, see `tfnlp.text.gpt_words`.
             texts = [tf.strings.lower(tf.strings.regex_replace(text, "Σ", "σ")) for text in texts]
             texts = [tf.strings.lower(text, encoding="utf-8") for text in texts]
-        return self._reader.read(texts, words, spaced)
+        return self._reader.read(texts, *words)
 
     def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
         return self._reader.pack(segments, max_length)

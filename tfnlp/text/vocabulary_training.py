@@ -227,8 +227,8 @@ def _train(
     """Return a tokenizer of the library `tokenizers` that has learnt its vocabulary from words.
 
     The trainers number symbols of several characters (`##x`, `x</w>`) in hash order, which decides
-    ties between merges, and so differs from run to run. Declaring every symbol beforehand fixes the
-    numbers: `first` are all that there are before the first merge. `vocab_size` is among `options`.
+    ties between merges. Declaring every symbol beforehand fixes the numbers: `first` are all that
+    there are before the first merge. `vocab_size` is among `options`.
     """
     if not counts:
         raise ValueError("texts holds no words to train a vocabulary on; pass some text")

@@ -181,8 +181,7 @@ class WordPieceTokenizer(PieceTokenizer):
     than 200 characters, becomes one [UNK]. Special tokens written in the text are plain text, but
     for `marks`.
 
-    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the
-    vocabulary travels as an asset; loading one needs `import tensorflow_text`.
+    Loading a SavedModel with one needs `import tensorflow_text`.
 
     Args:
         vocabulary: path of a vocabulary file (one token per line), or the list of tokens.

@@ -31,22 +31,14 @@ class RowForm(abc.ABC):
     object, or the file is a list of objects. A `.csv` has quotation marks around fields; so have
     tables with tabs that pandas wrote, in others they are plain characters, as in GLUE.
     `tfds:NAME[/CONFIG][:SPLIT]` is a prepared TFDS data set, its features the columns.
-
-    Attributes:
-        expected: a row of Python objects, in words.
-        fields: the columns that the fields of a tuple stand for; the last one is the label's.
-        example: the class of examples.
-        label: the attribute of an example that holds its label.
-        has_class_names: whether classes that a data set numbers are read as their names.
-        has_several_columns: whether the labels of a row can be in several columns.
     """
 
-    expected: ClassVar[str]
-    fields: ClassVar[tuple[str, ...]]
+    expected: ClassVar[str]  # a row of Python objects, in words
+    fields: ClassVar[tuple[str, ...]]  # columns of the fields of a tuple, the label's last
     example: ClassVar[type]
-    label: ClassVar[str] = "label"
-    has_class_names: ClassVar[bool] = True
-    has_several_columns: ClassVar[bool] = False
+    label: ClassVar[str] = "label"  # the attribute of an example that holds its label
+    has_class_names: ClassVar[bool] = True  # classes that a data set numbers are read as names
+    has_several_columns: ClassVar[bool] = False  # the labels of a row can be in several columns
 
     def read(
         self,

@@ -191,12 +191,8 @@ def find_columns(
 ) -> tuple[list[Column], Column | None]:
     """Return the columns of the texts and of the label: keys of the rows of a table.
 
-    Args:
-        table: of which the rows are not read.
-        how: its `text` and `label`, if they are None the first of `defaults` and of `labels`, whose
-            letters may be capitals in the table. If not `labelled`, the label's column may be
-            missing, and is None then.
-        defaults, labels: see `how`.
+    They are `text` and `label` of `how`, if these are None the first of `defaults` and of `labels`,
+    whose letters may be capitals in the table. If not `labelled`, the label's may be missing: None.
     """
     source, header = table.source, table.header
     text, label, labelled = how.text, how.label, how.labelled

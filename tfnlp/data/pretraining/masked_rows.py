@@ -67,16 +67,11 @@ class RowPacker:
         labels: tf.Tensor,
         step: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
-        """Return the batch.
+        """Return the batch of the tokens [N] of all segments, one after the other.
 
-        Separators within a segment, which are at the ends of documents, are not masked.
-
-        Args:
-            tokens: int32 [N], those of all segments, one after the other.
-            lengths: int64 [M, S], tokens of the segments of each sequence.
-            counts: int64 [B], sequences of each row, 1 or more.
-            labels: int64 [M].
-            step: int64.
+        A sequence has the `lengths` [M, S] of its segments and a label, a row the `counts` [B] of
+        its sequences, 1 or more. Separators within a segment, at the ends of documents, are not
+        masked.
         """
         length, tokenizer = self._length, self._tokenizer
         sizes = 1 + tf.reduce_sum(lengths + 1, axis=1)  # [M], places of each sequence

@@ -22,16 +22,10 @@ _BLOCK = 1 << 16  # sentences that are processed at once
 def fill_windows(
     lengths: np.ndarray, first: np.ndarray, space: int, used: int
 ) -> tuple[np.ndarray, int]:
-    """Fill windows of `space` places with the sentences of a part of a corpus.
+    """Fill windows of `space` places with the sentences `[S]` of a part of a corpus.
 
-    Args:
-        lengths: int64 [S], of the sentences.
-        first: bool [S], whether a sentence is the first of its document.
-        used: places that the part before has filled in its last window; 0 if there is none.
-
-    Returns:
-        tokens of the part at which windows begin, int64 [W], and the places that are filled in the
-        last window, which the next part may go on with.
+    Return the tokens of the part at which windows begin, int64 [W], and the places that are filled
+    in the last window, which the next part may go on with: `used` are those of the part before.
     """
     counts = -(-lengths // space)  # parts of each sentence, all but the last of them full
     ends = np.cumsum(counts)

@@ -216,14 +216,9 @@ def drawn_blocks(
     """Draw the pairs of some consecutive documents of a corpus, in their order and in blocks.
 
     The pair that would begin at each sentence is computed for all sentences of a block; a loop then
-    follows the pairs from one to the next.
-
-    Args:
-        starts: int64 [n + 1], the starts of the sentences of these documents among their tokens.
-        documents: int64 [D + 1], the starts of the corpus's documents among its sentences.
-        first: the number of the first of these documents.
-        seq_length, short_seq_prob, seed, second: see `SentencePairs`.
-        epoch: 0 or more.
+    follows the pairs from one to the next. `starts` [n + 1] are those of the sentences of these
+    documents among their tokens, `documents` [D + 1] those of all documents among the sentences of
+    the corpus, and `first` is the number of the first of these documents.
     """
     begin = at = int(documents[first])  # the number of the first sentence
     end = begin + len(starts) - 1
@@ -347,15 +342,10 @@ def truncate(
 
     Each token is removed from the front or the back by a fair coin, so the number removed in front
     is binomial. The number of removed tokens needs no loop: the longer one keeps what the other
-    leaves, but not less than half.
-
-    Args:
-        lengths: int64 [N, 2] of A and B.
-        coins: uint64 [N], the seed of each pair's coins.
-        seq_length: T, of which 3 are special tokens.
+    leaves, but not less than half. The `coins` [N] are seeds.
 
     Returns:
-        int64 [N, 2] tokens to remove in front, int64 [N, 2] tokens to keep after them.
+        int64 [N, 2] tokens of A and B to remove in front, int64 [N, 2] tokens to keep after them.
     """
     longest = seq_length - 3
     keep_a = np.minimum(lengths[:, 0], np.maximum(-(-longest // 2), longest - lengths[:, 1]))

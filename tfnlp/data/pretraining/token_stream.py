@@ -36,11 +36,7 @@ def stream_part(
 ) -> np.ndarray:
     """Return sentences as an int32 `[N + S]` part of a `token_stream`, each with the token before.
 
-    Args:
-        tokens: int [N].
-        lengths: int64 [S], of the sentences.
-        first: bool [S], whether a sentence is the first of its document.
-        newline_id, end_id: see `token_stream`.
+    Of each sentence `[S]` the length is known, and whether it is the first of its document.
     """
     starts = np.cumsum(lengths) - lengths + np.arange(len(lengths))
     stream = np.empty(len(tokens) + len(lengths), np.int32)
@@ -82,8 +78,7 @@ def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
 class StreamRows(EpochRows):
     """Rows of T tokens of a stream, and the tokens that follow.
 
-    A subclass also adds `_evaluation(stride)`, the number of rows of an evaluation and the function
-    that takes their numbers to a batch.
+    A subclass also adds `_evaluation(stride)`, the number of rows and what takes some to a batch.
 
     Args:
         stream: int32 or uint16 `[N]`, see `token_stream`.

@@ -50,18 +50,11 @@ def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> No
 def make_examples(
     directory: str | os.PathLike, settings: dict[str, Any], recipe: Recipe, runner: Runner
 ) -> dict[str, Any]:
-    """Make the missing files of the examples that `start_examples` began.
+    """Make the missing files of the examples that `start_examples` began; return the manifest.
 
-    Args:
-        directory, settings: those of `start_examples`. The keys are "tfnlp", "model", "input"
-            (sources, each with its size), "valid" (the same, or None), "layout", "held_out",
-            "seed", "epochs", "shards" (None: one for 2^24 tokens), "chunk" (characters per
-            piece) and those of the recipe.
-        recipe: the shape of the examples, see `tfnlp.data.shards.recipes`.
-        runner: of the pipelines.
-
-    Returns:
-        The manifest.
+    The keys of settings are "tfnlp", "model", "input" (sources, each with its size), "valid" (the
+    same, or None), "layout", "held_out", "seed", "epochs", "shards" (None: one for 2^24 tokens),
+    "chunk" (characters per piece) and those of the recipe.
     """
     folder, manifest = Folder(directory), read_manifest(directory)
     known = {}  # the files of a finished manifest

@@ -28,11 +28,7 @@ _A, _B = 0, 1
 
 @dataclass(frozen=True)
 class PairRecipe(Recipe):
-    """Pairs of `SentencePairs`, with the keys "seq_length" and "short_seq_prob" of settings.
-
-    Attributes:
-        second: how the second segment is drawn, see `SentencePairs`.
-    """
+    """Pairs of `SentencePairs`, with the keys "seq_length" and "short_seq_prob" of settings."""
 
     shape: ClassVar[str] = "pairs"
     requests: ClassVar[bool] = True

@@ -26,17 +26,10 @@ _TOKENS = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 
 
 class Shards:
-    """The shards of a folder of examples.
+    """The shards of a folder of examples, the output of `tfnlp examples`, for a family or any.
 
-    The existence and size of the files is checked first, their content when it is read.
-
-    Args:
-        directory: the output of `tfnlp examples`, any path that `tf.io.gfile` takes.
-        model: name of the family that they are for; None: any.
-
-    Attributes:
-        settings, counts, commonest_token, epochs: of the manifest, see docs/big_corpora.md.
-        num_examples: examples of epoch 0.
+    The existence and size of the files is checked first, their content when it is read. Attributes
+    are those of the manifest, see docs/big_corpora.md, and `num_examples` of epoch 0.
     """
 
     shape: str | None = None  # that a subclass reads

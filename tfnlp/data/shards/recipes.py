@@ -23,21 +23,14 @@ class Recipe(abc.ABC):
     """One shape of examples: what is read, and how workers make the shards of an epoch.
 
     Each worker has a piece of the corpus. Shard s of epoch e has the number `e * shards + s`.
-
-    Attributes:
-        shape: the name in the manifest.
-        paragraphs: whether prose is read as whole paragraphs, not as sentences.
-        requests: whether rows of other pieces are needed, which the method `answer` gives.
-        tokenizer: function that makes the tokenizer; workers get it by pickle.
-        chosen: settings of the examples, which have "seq_length" and "seed"; see `for_text`.
-        shards: of an epoch.
     """
 
-    shape: ClassVar[str]
-    paragraphs: ClassVar[bool] = False
-    requests: ClassVar[bool] = False
+    shape: ClassVar[str]  # the name in the manifest
+    paragraphs: ClassVar[bool] = False  # prose is read as whole paragraphs, not as sentences
+    requests: ClassVar[bool] = False  # rows of other pieces are needed: the method `answer`
 
-    tokenizer: Callable[[], Any]
+    tokenizer: Callable[[], Any]  # makes the tokenizer; workers get it by pickle
+    # Settings of the examples, which have "seq_length" and "seed", and shards of an epoch.
     chosen: dict[str, Any] = field(default_factory=dict, kw_only=True)
     shards: int = field(default=0, kw_only=True)
 

@@ -26,13 +26,9 @@ from tfnlp.data.shards.recipes import Recipe, example, grouped_tokens, merged
 
 
 class _Windows(Recipe):
-    """Windows whose shards and order follow from the seed.
+    """Windows whose shards and order follow from the seed."""
 
-    Attributes:
-        size: tokens of each window; None: any number.
-    """
-
-    size: int | None = None
+    size: int | None = None  # tokens of each window; None: any number
 
     def _parts(
         self,
@@ -44,13 +40,9 @@ class _Windows(Recipe):
         begins: np.ndarray,
         ends: np.ndarray,
     ) -> Iterator[tuple[int, dict]]:
-        """Yield what a piece has of the windows of epochs: (shard, rows with tokens).
+        """Yield what a piece has of the windows of epochs: (wanted shard, rows with tokens).
 
-        Args:
-            wanted: numbers of the shards to make.
-            numbers: int64 [N], consecutive, those of the windows.
-            tokens: of the piece.
-            begins, ends: int64 [N], the windows as ranges of these tokens.
+        Their numbers are consecutive, [N]; `begins` and `ends` are places in the piece's tokens.
         """
         for epoch in epochs:
             keys = window_keys(int(numbers[0]), int(numbers[-1]) + 1, self.chosen["seed"], epoch)
@@ -70,11 +62,7 @@ class _Windows(Recipe):
 
 @dataclass(frozen=True)
 class WindowRecipe(_Windows):
-    """Windows of `TokenWindows` over a `token_stream`, with the key "seq_length" of settings.
-
-    Attributes:
-        newline_id, end_id: see `token_stream`.
-    """
+    """Windows of `TokenWindows` over a `token_stream`, with the key "seq_length" of settings."""
 
     shape: ClassVar[str] = "windows"
     paragraphs: ClassVar[bool] = True
@@ -122,17 +110,12 @@ class WindowRecipe(_Windows):
 
 @dataclass(frozen=True)
 class MaskedWindowRecipe(_Windows):
-    """Windows of `MaskedWindows`, with the key "seq_length" of settings.
-
-    Attributes:
-        sep_id: the token between documents.
-        entries: for each piece, the number of windows that begin before it, and the filled places
-            of the last of them.
-    """
+    """Windows of `MaskedWindows`, with the key "seq_length" of settings."""
 
     shape: ClassVar[str] = "masked_windows"
 
-    sep_id: int
+    sep_id: int  # between documents
+    # For each piece the number of windows that begin before it, and the filled places of the last.
     entries: tuple[tuple[int, int], ...] = ()
 
     def for_text(

@@ -20,14 +20,10 @@ from tfnlp.text.pipeline.pieces import Pieces, prefix_hashes
 
 
 class AddedTokens:
-    """Tokens that are looked for in texts.
+    """Entries of `added_tokens` that are looked for in texts, by their spellings.
 
-    At each place the longest one counts, and the search goes on behind it.
-
-    Args:
-        tokens: the entries of `added_tokens`.
-        spellings: what is looked for, for each of them.
-        as_text: leave special ones as text; no token is found inside them either.
+    At each place the longest one counts, and the search goes on behind it. With `as_text` special
+    ones stay text, and no token is found inside them either.
     """
 
     def __init__(

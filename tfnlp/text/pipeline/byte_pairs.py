@@ -43,8 +43,7 @@ class BytePairs:
     """Words to the ids of what their characters are merged into.
 
     Args:
-        ids: of the tokens.
-        merges: pairs of symbols in the order of their rank.
+        ids, merges: of the tokens; pairs of symbols in the order of their rank.
         suffix: what ends the last symbol of a word.
         unknown: id of characters that are no symbol, and of symbols that are no token; None: such
             characters are left out.

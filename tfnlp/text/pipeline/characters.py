@@ -20,19 +20,12 @@ _REPLACEMENT = 0xFFFD
 
 
 class Text(NamedTuple):
-    """Sections of texts.
+    """Sections of texts."""
 
-    Attributes:
-        chars: int32 `[N]`.
-        splits: int64 `[S + 1]`, where the sections begin and end.
-        first: bool `[S]`, whether the section begins with its text's first character.
-        rows: int64 `[B + 1]`, the sections of each text.
-    """
-
-    chars: tf.Tensor
-    splits: tf.Tensor
-    first: tf.Tensor
-    rows: tf.Tensor
+    chars: tf.Tensor  # int32 [N]
+    splits: tf.Tensor  # int64 [S + 1], where the sections begin and end
+    first: tf.Tensor  # bool [S], whether the section begins with its text's first character
+    rows: tf.Tensor  # int64 [B + 1], the sections of each text
 
 
 def read_text(strings: tf.Tensor) -> Text:
@@ -107,11 +100,9 @@ def last_place(flags: tf.Tensor) -> tf.Tensor:
 
 
 def utf8(chars: tf.Tensor, where: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return characters `[N]` with the bytes of their UTF-8 in the places of some.
+    """Return characters `[N]` with the bytes of their UTF-8 in the places of some, int32 `[M]`.
 
-    Returns:
-        Bytes and the other characters, int32 `[M]`; the place of the character that each is of,
-        int64 `[M]`; and its own place in that, int32 `[M]`.
+    Also the place of the character that each is of, int64 `[M]`, and its own in that, int32 `[M]`.
     """
     more = [where & (chars >= limit) for limit in (0x80, 0x800, 0x10000)]
     width = 1 + sum(tf.cast(flags, tf.int64) for flags in more)
@@ -142,11 +133,7 @@ def as_bytes(
 
 
 class Table:
-    """Values by code point; tokens have 0.
-
-    Args:
-        values: `[0x110000]`, of any dtype.
-    """
+    """Values `[0x110000]` by code point; tokens have 0."""
 
     def __init__(self, values: np.ndarray) -> None:
         numbers: dict[bytes, int] = {}
@@ -164,11 +151,7 @@ class Table:
 
 
 class CharacterMap:
-    """Characters to none, one or several, each alone.
-
-    Args:
-        changes: what becomes of them.
-    """
+    """Characters to none, one or several, each alone."""
 
     def __init__(self, changes: CharacterChanges) -> None:
         self._table = Table(changes.differences)
@@ -183,11 +166,7 @@ class CharacterMap:
 
 
 class Several:
-    """Sequences that take the places of single characters.
-
-    Args:
-        sequences: of code points.
-    """
+    """Sequences of code points that take the places of single characters."""
 
     def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
         self.count = len(sequences)
@@ -224,10 +203,9 @@ class Several:
 
 
 def insert(chars: tf.Tensor, at: tf.Tensor, content: Sequence[int]) -> tuple[tf.Tensor, tf.Tensor]:
-    """Put characters before those where bool `at` `[N]` holds.
+    """Return characters `[M]` with others before those where bool `at` `[N]` holds.
 
-    Returns:
-        The characters, int32 `[M]`, and the new places of the old ones, int64 `[N]`.
+    Also the new places of the old ones, int64 `[N]`.
     """
     count = tf.size(chars, tf.int64)
     places = tf.range(count) + tf.cumsum(tf.cast(at, tf.int64)) * len(content)

@@ -52,22 +52,13 @@ def _kinds(letters: np.ndarray, digits: np.ndarray, white: np.ndarray | list[int
 
 
 class Gpt2Words:
-    """Where words begin.
-
-    Args:
-        kinds: of the code points.
-    """
+    """Where words begin, by the kinds of code points."""
 
     def __init__(self, kinds: np.ndarray) -> None:
         self._kinds = Table(kinds)
 
     def begins(self, chars: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:
-        """Return whether a word begins at each character, bool `[N]`.
-
-        Args:
-            chars: int32 `[N]`.
-            begins: bool `[N]`, where what is cut begins.
-        """
+        """Return where words begin, and so does what is cut, bool `[N]`."""
         kinds, size = self._kinds.of(chars), tf.size(chars)
         ends = tf.concat([begins[1:], [True]], 0)[:size]
         left = tf.where(begins, _NONE, tf.concat([[_NONE], kinds[:-1]], 0)[:size])
@@ -110,12 +101,9 @@ def _with_contractions(
 
 
 class WordBytes:
-    """GPT-2's words in the bytes of strings.
+    """GPT-2's words in the bytes of strings; bytes that are not UTF-8 count as marks.
 
-    Bytes that are not UTF-8 count as marks (neither letter, digit nor white space).
-
-    Args:
-        kinds: of the code points; if None, as the Python that makes it has them.
+    The kinds of code points are those of Python if they are not given.
     """
 
     def __init__(self, kinds: np.ndarray | None = None) -> None:
@@ -124,11 +112,9 @@ class WordBytes:
         self._of_bytes = tf.constant(np.where(np.arange(256) < 0x80, kinds[:256], _OTHER))
 
     def cut(self, strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Split strings `[B]` into words.
+        """Return the bytes of strings `[B]`, each followed by another, uint8 `[N]`.
 
-        Returns:
-            The bytes of the strings, each followed by another, uint8 `[N]`; where words begin and
-            end among them, int64 `[W]`; the words of each string, int64 `[B + 1]`.
+        Also where words begin and end among them, int64 `[W]`, and the splits of strings `[B + 1]`.
         """
         joined = tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")]))
         data = tf.io.decode_raw(joined, tf.uint8)

@@ -34,11 +34,7 @@ def _asked() -> Iterator[None]:
 
 @_asked()
 def made(contents: Mapping[str, Any]) -> Tokenizer:
-    """Return the library's tokenizer of the parts of a `tokenizer.json`.
-
-    Raises:
-        ValueError: the library can't read them.
-    """
+    """Return the library's tokenizer of the parts of a `tokenizer.json`, or raise a ValueError."""
     parts = {"version": "1.0", "added_tokens": [], "model": _MODEL, **contents}
     return Tokenizer.from_str(json.dumps(parts))
 
@@ -58,16 +54,10 @@ def _pages() -> Iterator[tuple[list[str], list[int]]]:
 
 
 class CharacterChanges(NamedTuple):
-    """What becomes of characters.
+    """What becomes of characters: one other by a difference, or `SEQUENCE + i` for a sequence."""
 
-    Attributes:
-        differences: int32 `[0x110000]`: what is added to a character that becomes one other; the
-            others become `SEQUENCE` and more, `SEQUENCE + i` for the sequence i.
-        sequences: of code points.
-    """
-
-    differences: np.ndarray
-    sequences: list[list[int]]
+    differences: np.ndarray  # int32 [0x110000]
+    sequences: list[list[int]]  # of code points
 
     def of(self, char: int) -> list[int]:
         """Return what becomes of one character."""

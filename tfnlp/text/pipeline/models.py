@@ -22,12 +22,8 @@ class Model:
     """Words to ids.
 
     Words that are one token are looked up; of the others each distinct one of a batch is cut once.
-
-    Args:
-        words: words that are one token, with their ids.
-        cut: function of the characters of words, as `encode` takes them, and where they begin and
-            end, int64 `[W]` each, that returns int32 `[M]` ids, and int64 `[M]`, the numbers of
-            their words, in the order of the words.
+    `cut` takes what `encode` takes and returns ids, int32 `[M]`, and the number of the word of
+    each, int64 `[M]`, in the order of the words.
     """
 
     def __init__(self, words: Pieces | ByteWords, cut: Cut) -> None:
@@ -37,9 +33,8 @@ class Model:
     def encode(self, chars: tf.Tensor, starts: tf.Tensor, stops: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of words, int32 ragged `[W, (tokens)]`.
 
-        Args:
-            chars: int32 `[N]`; of `ByteWords` uint8.
-            starts, stops: int64 `[W]`, where each begins and ends.
+        They are from `starts` to `stops`, int64 `[W]`, in `chars`: int32 `[N]`, of `ByteWords`
+        uint8.
         """
         count = tf.size(starts, tf.int64)
         hashes = self._words.hashes(chars, starts, stops)
@@ -106,15 +101,9 @@ def single_words(cut: Cut, words: Mapping[str, int]) -> dict[str, int]:
 def _pieces_in_turn(
     lengths: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Follow pieces from the beginnings of words to their ends.
+    """Follow pieces from the beginnings of words to their ends, by the lengths of pieces `[N]`.
 
-    Args:
-        lengths: int64 `[N]`, of the piece that begins at each character; 0 for none.
-        starts: int64 `[W]`.
-        ends: int64 `[W]`.
-
-    Returns:
-        Whether a piece is taken at each character, bool `[N]`, and which words end well, `[W]`.
+    Return whether one is taken at each character, bool `[N]`, and which words end well, `[W]`.
     """
     count = tf.size(starts, tf.int64)
 
@@ -338,11 +327,9 @@ _MAKERS = {
 
 
 def make_model(model: Mapping[str, Any], words: Mapping[str, int]) -> tuple[Model, Cut]:
-    """Return the model and what it cuts words with.
+    """Return the model of a `tokenizer.json`, and what it cuts words with.
 
-    Args:
-        model: as a `tokenizer.json` has it.
-        words: those that it makes one token of, with the token's id.
+    `words` are those that it makes one token of, with the token's id.
     """
     if model.get("type") not in _MAKERS:
         raise NotExact(f"model.type={model.get('type')!r}")

@@ -25,9 +25,7 @@ _RUNS = re.compile(rf"({_CLASS})(\+|\{{(\d+),(\d*)\}})?")
 class Pattern:
     """A string, or a regular expression for characters of one class or for runs of them.
 
-    Args:
-        stated: `{"String": ...}` or `{"Regex": ...}`.
-        part: what has it, for messages.
+    It is stated as `{"String": ...}` or `{"Regex": ...}`; messages name the part that has it.
     """
 
     def __init__(self, stated: Mapping[str, str], part: str) -> None:
@@ -50,10 +48,9 @@ class Pattern:
             raise NotExact(f"{part} with the regular expression {regex!r}")
 
     def find(self, chars: tf.Tensor, begins: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Find the matches in characters `[N]`, none across the beginnings of words, bool `[N]`.
+        """Return where matches begin in characters `[N]`, and what is inside of them, bool `[N]`.
 
-        Returns:
-            Whether a match begins at each character, and whether it is inside one, bool `[N]`.
+        None is across the beginnings of words, bool `[N]`.
         """
         if self._string is not None:
             return self._find_string(chars, begins)

@@ -27,11 +27,6 @@ class StaticTable:
     Row displacement: each hash has a row and a column; every row is shifted by a distance of its
     own so that no two hashes get the same slot: `slot = (shift[row] + column) mod slots`. A look-up
     is four gathers, which use all cores, while TensorFlow's hash tables look up one key at a time.
-    The table is plain constants: nothing is initialised when a SavedModel is loaded.
-
-    Args:
-        keys: numpy int64 `[n]`.
-        values: numpy `[n]`.
     """
 
     def __init__(self, keys: np.ndarray, values: np.ndarray) -> None:
@@ -105,14 +100,10 @@ class Hashes(NamedTuple):
     `hash(c) = sum_j (c_j + 1) B^j  (mod 2^64)`; that of the characters from i to k is
     `(sums[k] - sums[i]) inverses[i]`. Pieces of up to several hundred characters that have the
     same number are not known.
-
-    Attributes:
-        sums: int64 `[N + 1]`, of the characters before each.
-        inverses: int64 `[N + 1]`, powers of the inverse of B.
     """
 
-    sums: tf.Tensor
-    inverses: tf.Tensor
+    sums: tf.Tensor  # int64 [N + 1], of the characters before each
+    inverses: tf.Tensor  # int64 [N + 1], powers of the inverse of B
 
     def of(self, starts: tf.Tensor, stops: tf.Tensor) -> tf.Tensor:
         """Return the hashes of the characters from `starts` to `stops`, of one shape."""
@@ -136,13 +127,9 @@ def _powers(base: int, size: tf.Tensor) -> tf.Tensor:
 
 
 class Pieces:
-    """Table of pieces.
+    """Table of distinct strings to numbers of at least 0.
 
-    Args:
-        numbers: distinct strings to numbers of at least 0.
-
-    Attributes:
-        lengths: 1 and the other lengths that occur, the longest first.
+    `lengths` are 1 and the other lengths that occur, the longest first.
     """
 
     def __init__(self, numbers: Mapping[str, int]) -> None:
@@ -168,11 +155,7 @@ class Pieces:
     def all_from(
         self, hashes: Hashes, places: tf.Tensor, ends: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Find the pieces of every length that begin at int64 places `[P]` before `ends` `[P]`.
-
-        Returns:
-            Whether there is one, bool `[P, L]`, and its number, in the order of `lengths`.
-        """
+        """Return which of `lengths` have a piece from places `[P]` on, `[P, L]`, and its number."""
         stops = places[:, None] + tf.constant(self.lengths, tf.int64)  # [P, L]
         inside = stops <= ends[:, None]
         sums = tf.gather(hashes.sums, tf.minimum(stops, ends[:, None]))
@@ -190,11 +173,7 @@ class Pieces:
 
 
 class ByteWords:
-    """Table of words of bytes, which are hashed eight bytes at a time.
-
-    Args:
-        numbers: distinct words to numbers; those of more than 24 bytes are left out.
-    """
+    """Table of words of at most 24 bytes, which are hashed eight bytes at a time."""
 
     def __init__(self, numbers: Mapping[bytes, int]) -> None:
         kept = {word: number for word, number in numbers.items() if len(word) <= _BLOCK * _BLOCKS}
@@ -205,12 +184,7 @@ class ByteWords:
         self.find = StaticTable(keys, np.array(list(kept.values()), np.int32)).find
 
     def hashes(self, data: tf.Tensor, starts: tf.Tensor, stops: tf.Tensor) -> tf.Tensor:
-        """Return the hashes of words, int64 `[W]`; a longer word equals no other.
-
-        Args:
-            data: uint8 `[N]`.
-            starts, stops: int64 `[W]`.
-        """
+        """Return the hashes of words of bytes `[N]`, int64 `[W]`; a longer one equals no other."""
         padded = tf.pad(data, [[0, (_BLOCKS + 1) * _BLOCK - tf.size(data) % _BLOCK]])
         blocks = tf.bitcast(tf.reshape(padded, [-1, _BLOCK]), tf.uint64)
         filled = tf.constant([_signed((1 << 8 * i) - 1) for i in range(_BLOCK + 1)], tf.int64)

@@ -32,15 +32,10 @@ _MOST_CHARACTERS = 200  # of a word, in the pattern: its automaton grows with th
 
 
 class Pipeline:
-    """Strings to ids.
+    """Strings to ids, by the parts of a JSON object, of which the library's tokenizer is `made`.
 
-    Args:
-        parts: the JSON object.
-        made: the library's tokenizer of it.
-        split_special_tokens: read special tokens that a text has written as text.
-
-    Raises:
-        NotExact: a part is not executed exactly.
+    With `split_special_tokens` those that a text has written are text. A part that is not executed
+    exactly raises `NotExact`.
     """
 
     def __init__(
@@ -124,15 +119,8 @@ def _single_words(made: Tokenizer) -> dict[str, int]:
 def _fast_bert(parts: Mapping[str, Any], spellings: Sequence[str]) -> Fast | None:
     """Return how BERT's own tokenizer cuts some texts in a fraction of the time, if it can.
 
-    Nearly all rows of English text are such. Their pattern is narrow enough that it and the
-    tokenizers library can't differ.
-
-    Args:
-        parts: the JSON object.
-        spellings: the added tokens that are looked for, as they are found in texts.
-
-    Returns:
-        The pattern of such texts and the function of strings to their ids.
+    Nearly all rows of English text are such. Their pattern, which comes first, is narrow enough
+    that it and the tokenizers library can't differ. `spellings` are the added tokens in texts.
     """
     model = parts["model"]
     normalizers = list(steps_of(parts.get("normalizer"), "normalizers"))
@@ -167,10 +155,7 @@ def _fast_bytes(
 ) -> Fast | None:
     """Return how GPT-2's words are cut in the bytes of UTF-8 without added tokens, as `_fast_bert`.
 
-    Args:
-        parts, spellings: as `_fast_bert` takes them.
-        single: the tokens that are one token as words, too.
-        cut: what the model cuts words with.
+    `single` are the tokens that are one token as words, too.
     """
     splitters = list(steps_of(parts.get("pre_tokenizer"), "pretokenizers"))
     firsts = {text[0] for text in spellings}

@@ -29,19 +29,12 @@ from tfnlp.text.pipeline.patterns import NotExact, Pattern
 
 
 class Words(NamedTuple):
-    """The words of texts.
+    """The words of texts."""
 
-    Attributes:
-        chars: int32 `[N]`.
-        begins: bool `[N]`, whether a word begins at the character.
-        splits: int64 `[S + 1]`, of the sections.
-        first: bool `[S]`, as in `Text`.
-    """
-
-    chars: tf.Tensor
-    begins: tf.Tensor
-    splits: tf.Tensor
-    first: tf.Tensor
+    chars: tf.Tensor  # int32 [N]
+    begins: tf.Tensor  # bool [N], whether a word begins at the character
+    splits: tf.Tensor  # int64 [S + 1], of the sections
+    first: tf.Tensor  # bool [S], as in `Text`
 
 
 Splitter = Callable[[Words], Words]
@@ -66,11 +59,7 @@ def make_splitters(part: Any) -> list[Splitter]:
 def _cut(words: Words, matches: tf.Tensor, starts: tf.Tensor, behavior: str) -> Words:
     """Return words that are also cut at matches.
 
-    Args:
-        words: `[N]` characters.
-        matches: bool `[N]`, whether a character is of a match.
-        starts: bool `[N]`, whether a match, or what stands between two, begins there.
-        behavior: what becomes of matches.
+    `matches` are their characters, and `starts` where one, or what stands between two, begins.
     """
     tokens = words.chars >= FIRST_TOKEN
     matches &= ~tokens

@@ -37,8 +37,7 @@ class PipelineTokenizer(PieceTokenizer):
     Normalizers, pre-tokenizers, model and added tokens are executed as the tokenizers library does
     it, with its tables of characters. Tokens around texts are left to `pack_segments`.
 
-    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the file
-    travels as an asset; loading one of a BERT needs `import tensorflow_text`.
+    Loading a SavedModel with one of a BERT needs `import tensorflow_text`.
 
     Args:
         contents: the JSON, as text or as an object.
@@ -218,9 +217,8 @@ def _unknown(model: Mapping[str, Any]) -> str | None:
 def around_texts(part: Any) -> tuple[str | None, str | None, int]:
     """Return the tokens before and after a text that a `post_processor` adds.
 
-    Returns:
-        The first and the last token, or None where there are none or other ones as well, and how
-        many of the last one stand between two texts.
+    They are None where there are none or other ones as well. The last result is how many of the
+    last one stand between two texts.
     """
     for step in steps_of(part, "processors"):
         if step["type"] in ("BertProcessing", "RobertaProcessing"):
