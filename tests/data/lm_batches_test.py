@@ -125,10 +125,7 @@ def test_evaluation_has_every_target_once(batch_size, window, reset):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"reset": "epoch"}, "reset"),
-        ({"batch_size": 4, "window": 4}, "15 targets"),
-    ],
+    [({"reset": "epoch"}, "reset"), ({"batch_size": 4, "window": 4}, "15 targets")],
 )
 def test_errors(options, message):
     corpus = make_corpus([["a b c d e f"], ["g h i j k l m"]])

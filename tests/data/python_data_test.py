@@ -95,11 +95,7 @@ def classes(*rows):
 
 GOOD = classes(("so good", "yes"), ("bad", "no"))
 COLUMNS = {"text": ["so good", "bad"], "label": ["yes", "no"]}
-SQUAD = {
-    "question": "Who?",
-    "context": "It was I.",
-    "answers": [{"text": "I", "answer_start": 7}],
-}
+SQUAD = {"question": "Who?", "context": "It was I.", "answers": [{"text": "I", "answer_start": 7}]}
 
 
 @pytest.mark.parametrize(

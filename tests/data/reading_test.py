@@ -119,10 +119,7 @@ def test_copa(tmp_path):
 
 
 CONLL = "-DOCSTART- -X- O\n\n# NN B\n10\u00a0000 CD  I \n\t\nEU NNP O"
-TAGGED = [
-    TaggedSentence(("#", "10\u00a0000"), ("B", "I")),
-    TaggedSentence(("EU",), ("O",)),
-]
+TAGGED = [TaggedSentence(("#", "10\u00a0000"), ("B", "I")), TaggedSentence(("EU",), ("O",))]
 
 
 def test_columns_of_words_and_tags(tmp_path):

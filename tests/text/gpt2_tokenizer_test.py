@@ -12,20 +12,10 @@ from tests.text import bpe_reference as reference
 from tfnlp.text import GPT2Tokenizer
 from tfnlp.text.pipeline.gpt2_words import WordBytes
 
-NAMES = reference.byte_names()
-# "ab" + "ab" is learnt after "ba": merges overlap and compete for a symbol.
-MERGES = [("a", "a"), ("b", "a"), ("a", "b"), ("Ġ", "a"), ("aa", "aa"), ("ab", "ab"), ("Ġa", "b")]
-SMALL = [*NAMES, *(left + right for left, right in MERGES), "<|endoftext|>"]
-
 
 @functools.cache
 def published():
     return GPT2Tokenizer(reference.published("gpt2"))
-
-
-@functools.cache
-def small():
-    return GPT2Tokenizer((SMALL, MERGES))
 
 
 def test_equals_openais_encoder():
@@ -94,26 +84,6 @@ def test_every_character_is_cut_as_its_kind():
     counts = np.diff(splits)
     expected = [1 if reference.kind_of(c) == "letter" else 2 if c == " " else 3 for c in chars]
     np.testing.assert_array_equal(counts, expected)
-
-
-@pytest.mark.slow
-def test_long_words():
-    """Words of 10,000 bytes in a batch with short ones."""
-    rng = np.random.default_rng(1)
-    word = bytes(rng.choice(list(b"ab"), 10_000).tolist())
-    rows = [word, b"aab", b"a" * 10_001, b""]
-    ids = small().tokenize(rows)
-    assert small().detokenize(ids).numpy().tolist() == rows
-    assert [SMALL[i] for i in ids[2].numpy()] == ["aaaa"] * 2500 + ["a"]
-    cut = [SMALL[i] for i in ids[0].numpy()]
-    assert cut == reference.merge([chr(i) for i in word], MERGES)
-
-
-def test_tokens_that_are_not_what_their_text_gives():
-    """No merges lead to the token "abc": the text is split into "ab" and "c"."""
-    tokens = [*NAMES, "ab", "bc", "abc", "<|endoftext|>"]
-    tokenizer = GPT2Tokenizer((tokens, [("a", "b"), ("b", "c"), ("a", "bc")]))
-    assert tokenizer.id_to_token(tokenizer.tokenize(["abc"])).to_list() == [[b"ab", b"c"]]
 
 
 @pytest.mark.slow

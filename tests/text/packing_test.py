@@ -95,14 +95,7 @@ def test_a_length_without_room_for_special_tokens():
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [[]],
-        [[], []],
-        [["a"], ["b", "", "c"]],
-        [[], [], ["é", "b"], [], ["c"], [], []],
-    ],
+    "rows", [[], [[]], [[], []], [["a"], ["b", "", "c"]], [[], [], ["é", "b"], [], ["c"], [], []]]
 )
 def test_rows_of_strings_are_joined(rows):
     strings = tf.RaggedTensor.from_row_lengths(

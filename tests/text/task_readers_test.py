@@ -90,10 +90,7 @@ def test_words_are_numbered_through_all_texts():
     want = [["The", "cat", "did", "n't", "."], [], ["a", "b"], ["x-y", "1,5"], ["c"], []]
     want += [["one", "two"], [], ["three"]]
     assert [[w.decode() for w in row] for row in words.to_list()] == want
-    assert [s.to_list() for s in segments] == [
-        [[1, 2, 3, 4, 5], [], [6, 7]],
-        [[8, 9], [10], []],
-    ]
+    assert [s.to_list() for s in segments] == [[[1, 2, 3, 4, 5], [], [6, 7]], [[8, 9], [10], []]]
     assert pieces.to_list() == [[[11], [12]], [], [[13]]]
     for max_length in (4, 6, 64):
         check_layout(reader, segments, max_length, 0, [0, 0], 0, "first")

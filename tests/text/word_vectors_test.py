@@ -70,8 +70,7 @@ def test_faulty_words(words, said):
 
 
 @pytest.mark.parametrize(
-    "asked, said",
-    [(([],), "at least one"), ((["king"], [], 0), "topn=0"), ((["kong"],), "'kong'")],
+    "asked, said", [(([],), "at least one"), ((["king"], [], 0), "topn=0"), ((["kong"],), "'kong'")]
 )
 def test_faulty_questions(asked, said):
     with pytest.raises(ValueError, match=said):

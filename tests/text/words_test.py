@@ -1,6 +1,11 @@
-import pytest
+import pathlib
+import shutil
 
-from tfnlp.text import read_words, split_words, train_words, write_words
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.text import WordIndex, read_words, split_words, train_words, write_words
 
 
 def write(path, content):
@@ -95,3 +100,45 @@ def test_missing_file(tmp_path):
 def test_split_words(text, words):
     assert split_words(text) == words
     assert split_words(words).replace(" ", "") == words.replace(" ", "")  # nothing is lost
+
+
+LISTED = ["the", ".", "naïve", "北京", "a b", "\u00a0x", "#", "n't"]
+
+
+def test_ids_of_words_are_those_of_a_dict():
+    index = WordIndex(LISTED)
+    assert index.size == 2 + len(LISTED)
+    numbers = {word: i + 2 for i, word in enumerate(LISTED)} | {"": 0}
+    words = [
+        "",
+        "The",
+        "the",
+        "NAÏVE",
+        "北京",
+        "A b",
+        " ",
+        "dog",
+        "\u00a0X",
+        "N'T",
+        "#",
+        ".",
+        "the ",
+    ]
+    got = index.ids(tf.constant(words))
+    assert got.dtype == tf.int32
+    assert got.numpy().tolist() == [numbers.get(word.lower(), 1) for word in words]
+    square = index.ids(tf.constant([["the", ""], ["x", "."]]))
+    np.testing.assert_array_equal(square, [[2, 0], [1, 3]])
+    assert WordIndex([]).ids(tf.constant(["", "a"])).numpy().tolist() == [0, 1]
+
+
+def test_the_list_travels_with_a_saved_model(tmp_path):
+    module = tf.Module()
+    module.index = index = WordIndex(LISTED)
+    module.ids = tf.function(index.ids, input_signature=[tf.TensorSpec([None], "string")])
+    tf.saved_model.save(module, str(tmp_path / "saved"))
+    want = index.ids(tf.constant(["The", "x", ""])).numpy()
+    shutil.rmtree(pathlib.Path(index.asset.asset_path.numpy().decode()).parent)
+    shutil.move(tmp_path / "saved", tmp_path / "moved")
+    loaded = tf.saved_model.load(str(tmp_path / "moved"))
+    np.testing.assert_array_equal(loaded.ids(tf.constant(["The", "x", ""])), want)

@@ -163,9 +163,7 @@ def _is_text(token: str) -> bool:
 
 
 def write_bpe(
-    folder: str | os.PathLike,
-    tokens: Sequence[str | None],
-    merges: Sequence[tuple[str, str]],
+    folder: str | os.PathLike, tokens: Sequence[str | None], merges: Sequence[tuple[str, str]]
 ) -> None:
     """Write `encoder.json` and `vocab.bpe`, each whole or not at all; make `folder` if needed.
 

@@ -58,10 +58,7 @@ class SentencePieceTokenizer(PieceTokenizer):
     mask_token, separators, word_style, keeps_spaces = "[MASK]", 1, "bert", False
 
     def __init__(
-        self,
-        model: str | os.PathLike | bytes,
-        lowercase: bool = True,
-        marks: Sequence[str] = (),
+        self, model: str | os.PathLike | bytes, lowercase: bool = True, marks: Sequence[str] = ()
     ) -> None:
         super().__init__()
         self.model, pieces = read_pieces(model)

@@ -99,10 +99,7 @@ class WordVectors:
         return float(unit(self.vector(first)) @ unit(self.vector(second)))
 
     def most_similar(
-        self,
-        positive: str | Sequence[str] = (),
-        negative: str | Sequence[str] = (),
-        topn: int = 10,
+        self, positive: str | Sequence[str] = (), negative: str | Sequence[str] = (), topn: int = 10
     ) -> list[tuple[str, float]]:
         """Return the words of greatest cosine with `sum(positive) - sum(negative)`, unit vectors.
 

@@ -238,9 +238,7 @@ _STYLES = {
     # As the tokenizer does it: what it drops splits no word, accents stay with the mark before
     # them. Symbols other than those of ASCII are parts of words.
     "bert": _Style(
-        r"[ \t\n\r\p{Z}]+",
-        rf"[!-/:-@\[-`{{-~\pP{IDEOGRAPHS}][\p{{Mn}}{DROPPED}]*",
-        DROPPED,
+        r"[ \t\n\r\p{Z}]+", rf"[!-/:-@\[-`{{-~\pP{IDEOGRAPHS}][\p{{Mn}}{DROPPED}]*", DROPPED
     ),
     "gpt": _Style(_WHITE, rf"'(?:s|t|re|ve|m|ll|d)|{_MARK}"),
     "treebank": _Style(

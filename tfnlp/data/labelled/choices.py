@@ -6,14 +6,7 @@ from xml.parsers import expat
 
 from tfnlp.data.labelled.examples import TaskExample, label_cell
 from tfnlp.data.labelled.forms import RowForm
-from tfnlp.data.labelled.rows import (
-    BadRow,
-    TaskData,
-    checked_text,
-    file_kind,
-    file_lines,
-    gather,
-)
+from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_kind, file_lines, gather
 from tfnlp.data.labelled.tables import (
     JSON_KINDS,
     PARQUET,

@@ -10,14 +10,7 @@ from typing import Any, ClassVar
 
 from tfnlp.data.corpus.documents import named_files
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
-from tfnlp.data.labelled.tables import (
-    Column,
-    Reading,
-    Table,
-    column_list,
-    read_table,
-    tfds_table,
-)
+from tfnlp.data.labelled.tables import Column, Reading, Table, column_list, read_table, tfds_table
 from tfnlp.data.rows import held, is_path, rows_of
 from tfnlp.text.words import MARKS
 

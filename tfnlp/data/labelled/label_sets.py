@@ -13,14 +13,7 @@ from tfnlp.data.labelled.examples import (
     one_or_two,
     texts_of_row,
 )
-from tfnlp.data.labelled.rows import (
-    BadRow,
-    LeftOut,
-    TaskData,
-    file_kind,
-    filled_lines,
-    gather,
-)
+from tfnlp.data.labelled.rows import BadRow, LeftOut, TaskData, file_kind, filled_lines, gather
 from tfnlp.data.labelled.tables import (
     LABEL_COLUMNS,
     TABLES,

@@ -30,11 +30,7 @@ from tfnlp.data.pretraining.masked_rows import Epoch, MaskedRows
 from tfnlp.data.pretraining.packed_rows import PackedRows
 
 # How the second segment is drawn: the batch's name of the labels, 1 for a random or swapped pair.
-LABELS = {
-    "random": "next_sentence_labels",
-    "swapped": "sentence_order_labels",
-    "following": None,
-}
+LABELS = {"random": "next_sentence_labels", "swapped": "sentence_order_labels", "following": None}
 
 _WORDS = 8  # random numbers per sentence, two blocks of Philox
 _BLOCK = 1 << 15  # sentences that are processed at once

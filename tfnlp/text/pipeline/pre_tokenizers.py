@@ -18,12 +18,7 @@ from tfnlp.text.pipeline.characters import (
     scattered,
     utf8,
 )
-from tfnlp.text.pipeline.gpt2_words import (
-    PATTERN,
-    Gpt2Words,
-    byte_characters,
-    kinds_of_library,
-)
+from tfnlp.text.pipeline.gpt2_words import PATTERN, Gpt2Words, byte_characters, kinds_of_library
 from tfnlp.text.pipeline.normalizers import steps_of
 from tfnlp.text.pipeline.patterns import NotExact, Pattern
 

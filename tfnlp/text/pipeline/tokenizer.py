@@ -67,9 +67,7 @@ class PipelineTokenizer(PieceTokenizer):
     """
 
     def __init__(
-        self,
-        contents: str | Mapping[str, Any],
-        config: Mapping[str, Any] | None = None,
+        self, contents: str | Mapping[str, Any], config: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__()
         if not isinstance(contents, str):
