@@ -64,17 +64,12 @@ class CorefRows(RowForm):
     example: ClassVar[type] = CorefDocument
     label: ClassVar[str] = "clusters"
     has_class_names: ClassVar[bool] = False
-
-    def checked(self, how: Reading) -> Reading:
-        if how.text is not None or how.label is not None:
-            raise ValueError("documents with clusters have no columns to choose")
-        return super().checked(how)
+    has_columns: ClassVar[bool] = False
 
     def of_file(self, path: str, how: Reading) -> TaskData:
         if file_kind(path) in (".json", ".jsonl", PARQUET):
             return super().of_file(path, how)
-        rows = ((where, r) for where, r in _documents(path))
-        return gather(path, rows, lambda row: _document(row, how.labelled), how.skip)
+        return self.of_table(Table(path, None, _documents(path)), how)
 
     def fields_of(self, row: object, labelled: bool) -> Record:
         if isinstance(row, list) and not labelled and all(isinstance(x, str) for x in row):

@@ -31,6 +31,7 @@ class RowForm(abc.ABC):
     example: ClassVar[type]
     label: ClassVar[str] = "label"  # the attribute of an example that holds its label
     has_class_names: ClassVar[bool] = True  # classes that a data set numbers are read as names
+    has_columns: ClassVar[bool] = True  # which can be chosen
     has_several_columns: ClassVar[bool] = False  # the labels of a row can be in several columns
 
     def read(
@@ -119,6 +120,8 @@ class RowForm(abc.ABC):
         """Check how rows are to be read; return it with `text` as a list."""
         if isinstance(how.drop, str):
             raise ValueError(f"drop must be a sequence of labels; got the string {how.drop!r}")
+        if not self.has_columns and (how.text, how.label) != (None, None):
+            raise ValueError(f"rows of {self.expected} have no columns to choose")
         text, label = column_list(how.text), how.label
         if label is not None:
             columns = column_list(label)

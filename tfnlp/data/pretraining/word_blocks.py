@@ -102,19 +102,16 @@ class WordBlocks(StackedBatches):
         while count:
             epoch, number = divmod(first, steps)
             size = min(count, steps - number)
-            parts.append(self._epoch_batches(epoch, number, size))
+            ids, _, _, offset = self._plan(epoch)
+            rows = len(ids) // self.batch_size * np.arange(self.batch_size)[:, np.newaxis]
+            places = (number + np.arange(size))[:, np.newaxis, np.newaxis] * self.block + rows
+            within = np.arange(-self.window, self.block + self.window)
+            batch = self._gather(epoch, offset + places + within)
+            parts.append({**batch, "negative_ids": self._negatives(epoch, number, size)})
             first, count = first + size, count - size
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-    def _epoch_batches(self, epoch: int, number: int, count: int) -> dict[str, np.ndarray]:
-        ids, _, _, offset = self._plan(epoch)
-        rows = len(ids) // self.batch_size * np.arange(self.batch_size)[:, np.newaxis]
-        steps = (number + np.arange(count))[:, np.newaxis, np.newaxis] * self.block
-        within = np.arange(-self.window, self.block + self.window)
-        batch = self._gather(epoch, offset + steps + rows + within)
-        return {**batch, "negative_ids": self._negatives(epoch, number, count)}
 
     def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
         first = number * self.batch_size * self.block
