@@ -54,11 +54,11 @@ def test_a_part_of_the_corpus_walked_alone_gives_its_pairs():
     corpus = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10).corpus
     starts, documents = corpus.sentence_starts, corpus.document_starts
     whole = draw_pairs(starts, documents)
-    assert (np.diff(whole.place) > 0).all() and len(set(whole.key.tolist())) == len(whole.key)
+    assert (np.diff(whole.number) > 0).all() and len(set(whole.key.tolist())) == len(whole.key)
     for first, last in ((0, 5), (5, 6), (6, 24), (23, 24)):
         begin, end = documents[first], documents[last]
         part = draw_pairs(starts[begin : end + 1] - starts[begin], documents, first)
-        chosen = (whole.place >= begin) & (whole.place < end)
+        chosen = (whole.number >= begin) & (whole.number < end)
         for name, values in part._asdict().items():
             np.testing.assert_array_equal(values, getattr(whole, name)[chosen], err_msg=name)
 
@@ -102,7 +102,16 @@ def test_the_walk_equals_the_loop_of_the_paper(sizes, longest):
                     b_end = i if b < i else sizes[0]
                 rows.append((place, words[place, 6], i, a_end, b, b_end, random, target))
                 place = a_end if random else j
-        fields = (got.place, got.key, got.a, got.a_end, got.b, got.b_end, got.is_random, got.target)
+        fields = (
+            got.number,
+            got.key,
+            got.a,
+            got.a_end,
+            got.b,
+            got.b_end,
+            got.is_random,
+            got.target,
+        )
         assert [tuple(x.tolist() for x in row) for row in zip(*fields, strict=True)] == rows
 
 

@@ -185,8 +185,8 @@ def check_corpus(
 class Pairs(NamedTuple):
     """Pairs before truncation, one per row, [N]; sentences are numbered over the corpus."""
 
-    place: np.ndarray  # the sentence from which the pair was drawn
-    key: np.ndarray  # uint64, its order in the epoch: pairs are sorted by (key, place)
+    number: np.ndarray  # of the sentence from which the pair was drawn
+    key: np.ndarray  # uint64, its order in the epoch: pairs are sorted by (key, number)
     coins: np.ndarray  # uint64, the random bits for `truncate`
     a: np.ndarray  # A is the sentences a to a_end - 1
     a_end: np.ndarray
@@ -247,7 +247,7 @@ def drawn_blocks(
         swapped = (label[v] < 0.5) & (second == "swapped")
         segments = np.where(swapped, [b, b_end, i, a_end], [i, a_end, b, b_end])  # [4, N]
         yield Pairs(
-            place=start + v,
+            number=start + v,
             key=words[v, 6],
             coins=words[v, 7],
             a=segments[0],

@@ -21,9 +21,10 @@ from tfnlp.data.pretraining.sentence_pairs import (
     truncate,
 )
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.recipes import Recipe, example, grouped, grouped_tokens, merged
+from tfnlp.data.shards.recipes import Recipe, example, grouped, grouped_tokens, in_order, merged
 
 _A, _B = 0, 1
+_COLUMNS = ("key", "number", "coins", "label", "target")  # of both halves of a pair
 
 
 @dataclass(frozen=True)
@@ -58,22 +59,19 @@ class PairRecipe(Recipe):
             blocks = drawn_blocks(
                 starts, table.documents, first, epoch=epoch, second=self.second, **drawn
             )
-            pairs = Pairs(*map(np.concatenate, zip(*blocks, strict=True)))
-            shard = self._shard_of(epoch, pairs.key)
+            pairs = Pairs(*map(np.concatenate, zip(*blocks, strict=True)))._asdict()
+            shard = self._shard_of(epoch, pairs["key"])
             chosen = np.isin(shard, wanted)
-            pairs, shard = Pairs(*(values[chosen] for values in pairs)), shard[chosen]
-            names = ("key", "place", "coins", "label", "target")
-            rows = {name: getattr(pairs, name) for name in names}
-            halves += self._half(_A, corpus, begin, shard, pairs.a, pairs.a_end, rows)
-            random, true = pairs.is_random, ~pairs.is_random
-            rows = {"key": pairs.key[true], "place": pairs.place[true]}
-            halves += self._half(
-                _B, corpus, begin, shard[true], pairs.b[true], pairs.b_end[true], rows
+            pairs = {name: values[chosen] for name, values in {**pairs, "shard": shard}.items()}
+            halves += self._half(_A, corpus, begin, pairs, pairs["a"], pairs["a_end"])
+            random, true = (
+                {name: values[which] for name, values in pairs.items()}
+                for which in (pairs["is_random"], ~pairs["is_random"])
             )
-            names = ("key", "place", "b", "b_end", "space")
-            rows = {"shard": shard, **{name: getattr(pairs, name) for name in names}}
-            where = np.searchsorted(first_sentences, pairs.b[random], "right") - 1
-            asks += grouped(where, {name: values[random] for name, values in rows.items()})
+            halves += self._half(_B, corpus, begin, true, true["b"], true["b_end"])
+            where = np.searchsorted(first_sentences, random["b"], "right") - 1
+            names = ("shard", "b", "b_end", "space", *_COLUMNS)
+            asks += grouped(where, {name: random[name] for name in names})
         return halves, asks
 
     def answer(
@@ -84,41 +82,35 @@ class PairRecipe(Recipe):
         begin = table.documents[table.first_document[piece]]
         limit = asks["b_end"] - begin
         end = partner_end(corpus.sentence_starts, asks["b"] - begin, limit, asks["space"])
-        rows = {name: asks[name] for name in ("key", "place")}
-        return self._half(_B, corpus, begin, asks["shard"], asks["b"], begin + end, rows)
+        return self._half(_B, corpus, begin, asks, asks["b"], begin + end)
 
-    def assemble(self, batches: Iterable[tuple[int, dict]]) -> tuple[Iterator[bytes], dict]:
-        sides = {_A: [], _B: []}
-        for side, rows in batches:
-            sides[side].append(rows)
-        if not sides[_A]:
+    def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
+        batches = list(batches)
+        if not batches:
             return iter(()), self._counts(0, 0)
-        a, b = (_ordered(merged(sides[side])) for side in (_A, _B))
-        if a["place"].tolist() != b["place"].tolist():
+        rows = in_order(batches)  # A and B in turn
+        if rows["number"][::2].tolist() != rows["number"][1::2].tolist():
             raise OSError("a shard lacks halves of its pairs; give the same command again")
-        lengths = np.stack([a["lengths"], b["lengths"]], axis=1)  # [N, 2]
-        front, keep = truncate(lengths, a["coins"], self.chosen["seq_length"])
-        tokens = [
-            ranges(half["tokens"], half["starts"] + front[:, side], keep[:, side]).tolist()
-            for side, half in ((_A, a), (_B, b))
-        ]
-        ends = [np.cumsum(keep[:, side]).tolist() for side in (_A, _B)]
+        lengths = rows["lengths"].reshape(-1, 2)  # [N, 2]
+        front, keep = truncate(lengths, rows["coins"][::2], self.chosen["seq_length"])
+        tokens = ranges(rows["tokens"], rows["starts"] + front.ravel(), keep.ravel()).tolist()
+        ends, labels = np.cumsum(keep.ravel()).tolist(), rows["label"][::2]
         name = label_feature(self.second)
 
         def records() -> Iterator[bytes]:
-            at = [0, 0]
+            start = 0
             for a_end, b_end, label, target in zip(
-                *ends, a["label"].tolist(), a["target"].tolist(), strict=True
+                ends[::2], ends[1::2], labels.tolist(), rows["target"][::2].tolist(), strict=True
             ):
                 yield example(
-                    a=tokens[_A][at[_A] : a_end],
-                    b=tokens[_B][at[_B] : b_end],
+                    a=tokens[start:a_end],
+                    b=tokens[a_end:b_end],
                     target=[target],
                     **({} if name is None else {name: [int(label)]}),
                 )
-                at = [a_end, b_end]
+                start = b_end
 
-        return records(), self._counts(len(lengths), int(a["label"].sum()))
+        return records(), self._counts(len(lengths), int(labels.sum()))
 
     def _counts(self, total: int, labelled: int) -> dict[str, int]:
         if self.second == "following":
@@ -131,25 +123,18 @@ class PairRecipe(Recipe):
         side: int,
         corpus: TokenizedCorpus,
         begin: int,
-        shard: np.ndarray,
+        pairs: dict[str, np.ndarray],
         first: np.ndarray,
         end: np.ndarray,
-        rows: dict[str, np.ndarray],
-    ) -> list[tuple[int, tuple[int, dict]]]:
-        """Return (shard, (side, rows)) of the sentences first to end - 1."""
+    ) -> list[tuple[int, dict]]:
+        """Return (shard, rows) of the sentences first to end - 1 of pairs."""
         starts = corpus.sentence_starts[first - begin]
-        rows = {**rows, "lengths": corpus.sentence_starts[end - begin] - starts}
-        return [(s, (side, r)) for s, r in grouped_tokens(shard, corpus.tokens, starts, rows)]
+        rows = {name: pairs[name] for name in _COLUMNS}
+        rows["side"] = np.full(len(starts), side)
+        rows["lengths"] = corpus.sentence_starts[end - begin] - starts
+        return list(grouped_tokens(pairs["shard"], corpus.tokens, starts, rows))
 
 
 def label_feature(second: str) -> str | None:
     """Return the name of the label in a record, None if there is none."""
     return None if second == "following" else f"is_{second}"
-
-
-def _ordered(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return rows sorted by (key, place), without moving their tokens, which begin at `starts`."""
-    tokens = rows.pop("tokens")
-    rows["starts"] = np.cumsum(rows["lengths"]) - rows["lengths"]
-    order = np.lexsort((rows["place"], rows["key"]))
-    return {"tokens": tokens, **{name: values[order] for name, values in rows.items()}}

@@ -103,6 +103,15 @@ def merged(batches: Iterable[dict]) -> dict:
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
+def in_order(batches: Iterable[dict]) -> dict:
+    """Return the rows of a shard by key, number and side; their tokens begin at `starts`."""
+    rows = merged(batches)
+    tokens = rows.pop("tokens")
+    rows["starts"] = np.cumsum(rows["lengths"]) - rows["lengths"]
+    order = np.lexsort((rows["side"], rows["number"], rows["key"]))
+    return {"tokens": tokens, **{name: values[order] for name, values in rows.items()}}
+
+
 def example(**features: list[int]) -> bytes:
     """Return a serialized `tf.train.Example` of lists of ints."""
     wrapped = {

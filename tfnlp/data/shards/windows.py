@@ -22,7 +22,7 @@ from tfnlp.data.pretraining.token_stream import (
     window_shift,
 )
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.recipes import Recipe, example, grouped_tokens, merged
+from tfnlp.data.shards.recipes import Recipe, example, grouped_tokens, in_order
 
 
 class _Windows(Recipe):
@@ -47,14 +47,19 @@ class _Windows(Recipe):
         for epoch in epochs:
             keys = window_keys(int(numbers[0]), int(numbers[-1]) + 1, self.chosen["seed"], epoch)
             shard = self._shard_of(epoch, keys)
-            place = np.full(len(numbers), piece)
-            rows = {"key": keys, "number": numbers, "place": place, "lengths": ends - begins}
+            side = np.full(len(numbers), piece)
+            rows = {"key": keys, "number": numbers, "side": side, "lengths": ends - begins}
             chosen = np.isin(shard, wanted)
             rows = {name: values[chosen] for name, values in rows.items()}
             yield from grouped_tokens(shard[chosen], tokens, begins[chosen], rows)
 
     def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
-        windows = _joined(list(batches))
+        batches, windows = list(batches), []
+        if batches:
+            rows = in_order(batches)
+            borders = np.flatnonzero(np.diff(rows["number"])) + 1
+            tokens = ranges(rows["tokens"], rows["starts"], rows["lengths"])
+            windows = np.split(tokens, np.cumsum(rows["lengths"])[borders - 1])
         if self.size is not None and any(len(ids) != self.size for ids in windows):
             raise OSError("a shard lacks parts of its windows; give the same command again")
         return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
@@ -152,16 +157,3 @@ class MaskedWindowRecipe(_Windows):
         first = corpus.begins_document(0, corpus.num_sentences)
         lengths = np.diff(corpus.sentence_starts)
         return fill_windows(lengths, first, self.chosen["seq_length"] - 2, used)
-
-
-def _joined(batches: list[dict]) -> list[np.ndarray]:
-    """Return the windows of a shard in their order, joined from the parts of the pieces."""
-    if not batches:
-        return []
-    rows = merged(batches)
-    starts = np.cumsum(rows["lengths"]) - rows["lengths"]
-    order = np.lexsort((rows["place"], rows["number"], rows["key"]))
-    lengths, numbers = rows["lengths"][order], rows["number"][order]
-    borders = np.flatnonzero(np.diff(numbers)) + 1
-    tokens = ranges(rows["tokens"], starts[order], lengths)
-    return np.split(tokens, np.cumsum(lengths)[borders - 1])
