@@ -28,8 +28,7 @@ from tfnlp.data import (
     split_documents,
 )
 from tfnlp.data.shards.examples import make_examples, start_examples
-from tfnlp.data.shards.pairs import PairRecipe
-from tfnlp.data.shards.windows import MaskedWindowRecipe
+from tfnlp.data.shards.recipes import MaskedWindowRecipe, PairRecipe
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
 pytest.importorskip("apache_beam")

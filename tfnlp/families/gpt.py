@@ -17,7 +17,7 @@ from tfnlp.data.corpus.arrays import ArrayFolder, int32_checksum, read_arrays
 from tfnlp.data.corpus.corpora import tokenize_documents, tokenize_sentences
 from tfnlp.data.numbered import check_seed
 from tfnlp.data.pretraining.token_stream import stream_part
-from tfnlp.data.shards.windows import WindowRecipe
+from tfnlp.data.shards.recipes import WindowRecipe
 from tfnlp.data.texts import documents_of
 from tfnlp.families.checked import whole_number
 from tfnlp.families.family import Loader

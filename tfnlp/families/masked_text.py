@@ -19,8 +19,7 @@ from tfnlp.data import (
 )
 from tfnlp.data.corpus.arrays import count_ids, int32_checksum
 from tfnlp.data.pretraining.masked_rows import check_rows
-from tfnlp.data.shards.pairs import PairRecipe
-from tfnlp.data.shards.windows import MaskedWindowRecipe
+from tfnlp.data.shards.recipes import MaskedWindowRecipe, PairRecipe
 from tfnlp.families.preparation import (
     ExampleRecipe,
     documents,

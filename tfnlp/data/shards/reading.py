@@ -18,7 +18,7 @@ from tfnlp.data.corpus.corpora import TokenizedCorpus
 from tfnlp.data.pretraining.masked_rows import MaskedEpochs, RowPacker
 from tfnlp.data.pretraining.sentence_pairs import LABELS
 from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest
-from tfnlp.data.shards.pairs import label_feature
+from tfnlp.data.shards.recipes import label_feature
 
 _BUFFER = 1 << 22  # bytes per read of a shard
 
