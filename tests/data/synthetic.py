@@ -50,15 +50,8 @@ def as_numpy(batch):
 
 def unmasked(batch):
     """Token ids of a batch with the answers filled in where they were masked."""
-    ids = batch["input_word_ids"].copy()
-    for row, position, answer, weight in zip(
-        ids,
-        batch["masked_lm_positions"],
-        batch["masked_lm_ids"],
-        batch["masked_lm_weights"],
-        strict=True,
-    ):
-        row[position[weight > 0]] = answer[weight > 0]
+    ids, used = batch["input_word_ids"].copy(), batch["masked_lm_weights"] > 0
+    ids[np.nonzero(used)[0], batch["masked_lm_positions"][used]] = batch["masked_lm_ids"][used]
     return ids
 
 

@@ -9,6 +9,7 @@ from tests.support import golden
 
 WHITE = {*map(chr, range(0x09, 0x0E)), *" \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"}
 WHITE.update(map(chr, range(0x2000, 0x200B)))
+_RANKS = {}  # by the id of merges, which are kept with them
 CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
 
 
@@ -51,7 +52,9 @@ def _run(text: str) -> str:
 
 def merge(symbols: list[str], merges: list[tuple[str, str]]) -> list[str]:
     """All occurrences of the pair that was learnt first, from left to right, again and again."""
-    ranks = _ranks(tuple(merges)) if len(merges) < 1000 else _published_ranks(id(merges), merges)
+    if id(merges) not in _RANKS:
+        _RANKS[id(merges)] = {pair: rank for rank, pair in enumerate(merges)}, merges
+    ranks, _ = _RANKS[id(merges)]
     while True:
         pairs = [p for p in zip(symbols, symbols[1:], strict=False) if p in ranks]
         if not pairs:
@@ -63,17 +66,6 @@ def merge(symbols: list[str], merges: list[tuple[str, str]]) -> list[str]:
             result.append("".join(symbols[i : i + width]))
             i += width
         symbols = result
-
-
-@functools.cache
-def _ranks(merges):
-    return {pair: rank for rank, pair in enumerate(merges)}
-
-
-def _published_ranks(key, merges, cache={}):  # noqa: B006
-    if key not in cache:
-        cache[key] = {pair: rank for rank, pair in enumerate(merges)}, merges
-    return cache[key][0]
 
 
 def byte_names() -> list[str]:
