@@ -21,6 +21,7 @@ from tfnlp.data.numbered import StackedBatches
 PART = 1 << 22  # pairs that are sorted at once: about 150 MB
 _LARGE = 1 << 20  # words of a text whose cells are kept; those of a smaller one take seconds
 _ONE = 1 << 32  # the share of neighbours: sums of whole numbers are the same in any order
+_SHARES = 1 << 10  # of the hashes, at most; pairs of one are sorted at once
 _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # odd, with bits in no order
 
 _CHUNK = 1 << 16  # cells that are read and shuffled together
@@ -53,7 +54,7 @@ class Cooccurrences(Stored):
         folder: str | None = None,
         part: int = PART,
     ) -> "Cooccurrences":
-        """Count the pairs of a corpus: in parts that are sorted and written, then merged.
+        """Count the pairs of a corpus, in parts of it, then those of a share of their hashes.
 
         Args:
             corpus: the text.
@@ -68,9 +69,8 @@ class Cooccurrences(Stored):
             OSError: parts that can't be written.
         """
         found = ArrayFolder(folder)
-        with disk_errors(cache_folder()), tempfile.TemporaryDirectory(dir=cache_folder()) as parts:
-            paths = _write_parts(corpus, window, symmetric, parts, part)
-            for keys, sums in _merged(paths, max(1, part // max(1, len(paths)))):
+        with disk_errors(cache_folder()), tempfile.TemporaryDirectory(dir=cache_folder()) as shares:
+            for keys, sums in _counted(corpus, window, symmetric, shares, part):
                 rows, columns = np.divmod(_unmixed(keys), len(corpus.words))
                 found.append("rows", rows, np.int32)
                 found.append("columns", columns, np.int32)
@@ -104,16 +104,25 @@ def counted_once(corpus: WordCorpus, window: int, symmetric: bool) -> Cooccurren
     )
 
 
-def _write_parts(
+def _counted(
     corpus: WordCorpus, window: int, symmetric: bool, folder: str, part: int
-) -> list[str]:
-    """Write the hashes of the pairs of each stretch of the text, rising, and their sums, int64."""
-    paths, size = [], max(1, part // (window * (1 + symmetric)))
-    for first in range(0, corpus.num_words, size):
-        paths.append(os.path.join(folder, f"part-{first}"))
-        keys, sums = _count_part(corpus, first, first + size, window, symmetric)
-        np.concatenate([keys.view(np.int64), sums]).tofile(paths[-1])
-    return paths
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the hashes of all pairs, rising, with their sums, int64: a share of them at a time."""
+    firsts = range(0, corpus.num_words, max(1, part // (window * (1 + symmetric))))
+    count = min(len(firsts), _SHARES)
+    paths = [os.path.join(folder, f"share-{number}") for number in range(count)]
+    limits = np.arange(1, count, dtype=np.uint64) * np.uint64(2**64 // max(2, count))
+    for first in firsts:
+        keys, sums = _count_part(corpus, first, first + firsts.step, window, symmetric)
+        rows = np.stack([keys.view(np.int64), sums], 1)
+        for path, share in zip(paths, np.split(rows, np.searchsorted(keys, limits)), strict=True):
+            with open(path, "ab") as file:
+                share.tofile(file)
+    for path in paths:
+        rows = np.fromfile(path, np.int64).reshape(-1, 2)
+        keys = rows[:, 0].view(np.uint64)
+        order = np.argsort(keys, kind="stable")
+        yield _summed(keys[order], rows[order, 1])
 
 
 def _count_part(
@@ -149,35 +158,6 @@ def _summed(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
         return keys, values
     starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return keys[starts], np.add.reduceat(values, starts)
-
-
-def _merged(paths: list[str], block: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the keys of all files, rising, with their sums; of each file `block` keys at a time."""
-    places = dict.fromkeys(paths, 0)
-    sizes = {path: os.path.getsize(path) // 16 for path in paths}
-    waiting = {path: (np.zeros(0, np.uint64), np.zeros(0, np.int64)) for path in paths}
-    while waiting:
-        for path in paths:
-            if path in waiting and not len(waiting[path][0]):
-                if places[path] == sizes[path]:
-                    del waiting[path]
-                    continue
-                count = min(block, sizes[path] - places[path])
-                keys = np.fromfile(path, np.uint64, count, offset=8 * places[path])
-                values = np.fromfile(path, np.int64, count, offset=8 * (sizes[path] + places[path]))
-                waiting[path], places[path] = (keys, values), places[path] + count
-        if not waiting:
-            return
-        # What follows in a file is larger than what was read of it.
-        limit = min(keys[-1] for keys, _ in waiting.values())
-        taken = []
-        for path, (keys, values) in waiting.items():
-            end = int(np.searchsorted(keys, limit, "right"))
-            taken.append((keys[:end], values[:end]))
-            waiting[path] = keys[end:], values[end:]
-        keys, values = (np.concatenate(part) for part in zip(*taken, strict=True))
-        order = np.argsort(keys, kind="stable")
-        yield _summed(keys[order], values[order])
 
 
 def _mixed(pairs: np.ndarray) -> np.ndarray:
