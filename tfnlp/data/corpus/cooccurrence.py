@@ -76,7 +76,7 @@ class Cooccurrences(Stored):
                 found.append("columns", columns, np.int32)
                 found.append("values", sums / _ONE, np.float32)
         cells = found.finish()
-        if not cells:
+        if not len(cells["rows"]):
             raise ValueError(
                 "no sentence of the text has two words of the vocabulary; give more text"
             )
