@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.training.toy import assert_same, two_replicas
 from tfnlp import models, objectives, training
 from tfnlp.data import WordBlocks, WordCorpus
-from tfnlp.training.engines.tensorflow_step import sum_rows
+from tfnlp.training.engines.tensorflow import sum_rows
 
 RATE = 0.3
 

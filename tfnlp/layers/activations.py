@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from keras import ops
 
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.kernels.backend import by_target, has_kernels, with_gradient
-from tfnlp.layers.types import Tensor
 
 
 def gelu(x: Tensor, training: bool = False) -> Tensor:

@@ -9,14 +9,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import carried, fitting
+from tfnlp.layers.base import Initializer, Shape, Tensor, carried, fitting
 from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, Visible, draw, plain_attention
 from tfnlp.layers.kernels.backend import by_target, has_kernels
 from tfnlp.layers.kernels.blockwise_attention import blocks_of, blockwise_attention
 from tfnlp.layers.kernels.products import from_columns, to_columns
-from tfnlp.layers.types import Initializer, Shape, Tensor
 
 if keras.backend.backend() == "jax":
     from tfnlp import jax_attention as gpu

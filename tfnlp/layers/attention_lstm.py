@@ -6,10 +6,9 @@ import keras
 from keras import ops
 
 from tfnlp.layers.attention_scores import ATTENTIONS, masked_bias
-from tfnlp.layers.base import MaskEnds, carried, check_positive
+from tfnlp.layers.base import MaskEnds, Shape, Tensor, carried, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention_loop import Fixed, attention_loop, trainable_attention_loop
-from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

@@ -18,9 +18,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import MaskEnds, carried, check_positive
+from tfnlp.layers.base import MaskEnds, Shape, Tensor, carried, check_positive
 from tfnlp.layers.kernels.attention import MASKED
-from tfnlp.layers.types import Shape, Tensor
 
 TINY = 1e-12  # added to a squared norm, so that a vector of zeros divided by its norm is zero
 

@@ -1,4 +1,4 @@
-"""What layers share: configuration, frozen weights, weights in float32, masks, ids, sizes."""
+"""What layers share: configuration, frozen weights, float32 weights, masks, ids, sizes, types."""
 
 import functools
 import inspect
@@ -9,7 +9,11 @@ import keras
 from keras import ops
 from keras.src.backend.common.masking import get_keras_mask
 
-from tfnlp.layers.types import Initializer, Shape, Tensor
+# Names for annotations.
+Tensor = Any  # of any Keras backend, or symbolic
+Shape = tuple[int | None, ...]
+DType = Any  # a Keras dtype policy or its name; None for the global policy
+Initializer = Any  # a `keras.Initializer` or its name
 
 
 class KeepsFrozen(keras.layers.Layer):

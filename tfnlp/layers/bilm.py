@@ -6,11 +6,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer, MaskEnds, as_ids, carried, check_positive
+from tfnlp.layers.base import Layer, MaskEnds, Shape, Tensor, as_ids, carried, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialized
-from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

@@ -7,10 +7,9 @@ import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_of
-from tfnlp.layers.base import Layer, as_ids, check_positive
+from tfnlp.layers.base import Initializer, Layer, Shape, Tensor, as_ids, check_positive
 from tfnlp.layers.kernels.backend import by_target, with_gradient
 from tfnlp.layers.remat import rematerialized
-from tfnlp.layers.types import Initializer, Shape, Tensor
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 

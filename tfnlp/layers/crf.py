@@ -8,10 +8,9 @@ import keras
 from keras import ops
 from keras.src.backend.common.masking import set_keras_mask
 
-from tfnlp.layers.base import Layer, carried, check_positive
+from tfnlp.layers.base import Layer, Shape, Tensor, carried, check_positive
 from tfnlp.layers.kernels.backend import beside, with_gradient
 from tfnlp.layers.kernels.lstm_loop import scan
-from tfnlp.layers.types import Shape, Tensor
 
 # The newest layer of each name. A file of Keras holds the layers of a model before its loss, which
 # finds its layer here.

@@ -10,10 +10,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import KeepsFrozen, Layer, check_positive
+from tfnlp.layers.base import KeepsFrozen, Layer, Shape, Tensor, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.products import add_bias, product
-from tfnlp.layers.types import Shape, Tensor
 
 # The matrices of a `TransformerBlock`, in the order of a call.
 MATRICES = ("query", "key", "value", "attention_output", "intermediate", "output")

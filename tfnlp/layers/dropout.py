@@ -13,9 +13,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer
+from tfnlp.layers.base import Layer, Tensor
 from tfnlp.layers.kernels.backend import by_target
-from tfnlp.layers.types import Tensor
 
 _COLUMNS = 512  # 32-bit words in a row of the table where the width of the mask makes a bad one
 _WIDTHS = 64, 4096  # others take too many draws

@@ -7,9 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, MaskEnds, as_ids, check_positive
+from tfnlp.layers.base import Initializer, Layer, MaskEnds, Shape, Tensor, as_ids, check_positive
 from tfnlp.layers.kernels.products import tied_projection
-from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

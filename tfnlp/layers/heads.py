@@ -6,11 +6,10 @@ import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
-from tfnlp.layers.base import Layer, MaskEnds, check_positive
+from tfnlp.layers.base import Initializer, Layer, MaskEnds, Shape, Tensor, check_positive
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.kernels.products import add_bias
 from tfnlp.layers.normalization import LayerNorm
-from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 def at_positions(x: Tensor, positions: Tensor) -> Tensor:

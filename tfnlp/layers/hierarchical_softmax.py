@@ -11,8 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, as_ids, check_positive
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.base import Layer, Shape, Tensor, as_ids, check_positive
 from tfnlp.layers.word_embedding import look_up
 from tfnlp.layers.word_losses import WordLoss, check_block, pair_losses
 

@@ -6,10 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer
+from tfnlp.layers.base import Layer, Shape, Tensor
 from tfnlp.layers.kernels.backend import beside, by_target, forms, kept, with_gradient
 from tfnlp.layers.kernels.products import add_bias, sum_of_rows
-from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

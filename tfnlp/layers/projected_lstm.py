@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import MaskEnds, carried, check_positive
+from tfnlp.layers.base import MaskEnds, Shape, Tensor, carried, check_positive
 from tfnlp.layers.kernels.lstm_loop import Cell, lstm_loop, trainable_lstm_loop
-from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

@@ -10,9 +10,9 @@ from typing import Any
 import keras
 from keras.src.backend.common.variables import AutocastScope, get_autocast_scope
 
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.backend import forms, has_kernels
-from tfnlp.layers.types import Tensor
 
 REMAT = ("none", "blocks", "full")
 _MODE = contextvars.ContextVar("remat", default="none")

@@ -5,8 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.base import Layer, Shape, Tensor
 
 _EVALUATION_SEED = 20  # any number: an evaluation draws the same samples each time
 _BLOCK = 128  # tokens of one block of the vocabulary: the lanes of a TPU's vector unit

@@ -8,8 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, as_ids, check_positive
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.base import Layer, Shape, Tensor, as_ids, check_positive
 
 _BLOCK = 65536  # words of the full softmax that are computed together
 _NEVER = -1e30  # a score whose probability is 0

@@ -6,8 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import MaskEnds
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.base import MaskEnds, Shape, Tensor
 from tfnlp.settings.use import POOLINGS
 
 _SMALLEST_NORM = 1e-12

@@ -9,12 +9,11 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
-from tfnlp.layers.base import carried, check_positive, fitting
+from tfnlp.layers.base import Initializer, Shape, Tensor, carried, check_positive, fitting
 from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.remat import rematerialized
-from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

@@ -6,8 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, as_ids, check_positive
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.base import Layer, Shape, Tensor, as_ids, check_positive
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

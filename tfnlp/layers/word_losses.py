@@ -16,9 +16,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, as_ids, check_positive
+from tfnlp.layers.base import Layer, Shape, Tensor, as_ids, check_positive
 from tfnlp.layers.kernels.backend import beside, with_gradient
-from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 

@@ -5,9 +5,8 @@ import functools
 import keras
 
 from tfnlp.layers import Pooler
-from tfnlp.layers.base import check_positive
+from tfnlp.layers.base import DType, check_positive
 from tfnlp.layers.dense import Dense
-from tfnlp.layers.types import DType
 from tfnlp.models.bert import (
     BERT_BASE,
     BERT_LARGE,

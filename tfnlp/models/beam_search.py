@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from keras import ops
 
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor, check_positive
 from tfnlp.models.generation import Choice, Decoder, start
 
 _IMPOSSIBLE = -1e9  # log-probability of a choice that is excluded

@@ -5,8 +5,7 @@ import functools
 import keras
 
 from tfnlp.layers import Pooler
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import DType
+from tfnlp.layers.base import DType, check_positive
 from tfnlp.models.encoder_parts import (
     embeddings,
     encoder_inputs,

@@ -11,9 +11,8 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout
-from tfnlp.layers.base import MaskEnds, check_positive
+from tfnlp.layers.base import Initializer, MaskEnds, Shape, Tensor, check_positive
 from tfnlp.layers.heads import at_positions
-from tfnlp.layers.types import Initializer, Shape, Tensor
 
 NEVER = -1e9  # of a span that there is not, and of a pair that can't be
 _STEEPEST = 40.0  # largest |score| of a word in a span, so that no softmax over a span is 0 / 0

@@ -2,7 +2,7 @@
 
 import keras
 
-from tfnlp.layers.types import DType
+from tfnlp.layers.base import DType
 from tfnlp.models.bert import bert, bert_pretrainer
 
 # The paper's size is base; the others have half the layers of Turc et al.'s BERTs of that name.

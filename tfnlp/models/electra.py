@@ -16,9 +16,8 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
-from tfnlp.layers.base import check_positive
+from tfnlp.layers.base import DType, Tensor, check_positive
 from tfnlp.layers.dense import Dense
-from tfnlp.layers.types import DType, Tensor
 from tfnlp.models.bert import BERT_BASE, BERT_LARGE, BERT_MINI, BERT_TINY
 from tfnlp.models.encoder_parts import (
     encoder_inputs,

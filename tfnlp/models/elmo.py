@@ -13,8 +13,8 @@ from tfnlp.layers import (
     ScalarMix,
     SentenceBoundaries,
 )
+from tfnlp.layers.base import DType, Tensor
 from tfnlp.layers.char_cnn import FILTERS
-from tfnlp.layers.types import DType, Tensor
 
 # The three published English models. Weights without the softmax: 93.6, 28.0 and 13.6 million.
 ELMO_ORIGINAL = dict(units=4096, projection_size=512, num_highway=2)

@@ -22,7 +22,7 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
-from tfnlp.layers.types import DType, Tensor
+from tfnlp.layers.base import DType, Tensor
 
 _LAST = 2**30  # larger than any place
 _OF_BLOCKS = (

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.models.bert import bert
 from tfnlp.models.encoder_parts import encoder_inputs
 from tfnlp.models.first_position import encoder_at_first

@@ -8,9 +8,8 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout, ScalarMix
-from tfnlp.layers.base import check_positive
+from tfnlp.layers.base import Tensor, check_positive
 from tfnlp.layers.kernels.attention import MASKED
-from tfnlp.layers.types import Tensor
 from tfnlp.models.task_heads import fold, head_of, unfold
 
 # The rows of table 7 of Devlin et al. 2019: which of [embeddings, layer 1, ..., layer L] are used,

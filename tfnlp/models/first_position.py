@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers import RelativePositionBias, TransformerBlock
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.base import Shape, Tensor
 
 
 class _BlockAtFirst(keras.layers.Layer):

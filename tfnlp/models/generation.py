@@ -5,8 +5,7 @@ from typing import Any, Protocol
 
 from keras import ops
 
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor, check_positive
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _NEVER = -1e30  # the logit of a token that must not come

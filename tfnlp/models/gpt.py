@@ -14,8 +14,7 @@ from tfnlp.layers import (
     PositionEmbedding,
     TokenEmbedding,
 )
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import DType, Tensor
+from tfnlp.layers.base import DType, Tensor, check_positive
 from tfnlp.models.encoder_parts import (
     encoder_outputs,
     of_blocks,

@@ -10,9 +10,8 @@ from tfnlp.layers import (
     SampledSoftmax,
     TokenEmbedding,
 )
-from tfnlp.layers.base import check_positive
+from tfnlp.layers.base import DType, check_positive
 from tfnlp.layers.dense import Dense
-from tfnlp.layers.types import DType
 
 NNLM = dict(context=4, embedding_size=30, hidden_size=100)  # MLP9 of the paper's table 1
 

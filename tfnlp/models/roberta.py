@@ -14,8 +14,7 @@ from tfnlp.layers import (
     SegmentEmbedding,
     TokenEmbedding,
 )
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import DType
+from tfnlp.layers.base import DType, check_positive
 from tfnlp.models.bert import (
     BERT_BASE,
     BERT_LARGE,

@@ -10,8 +10,7 @@ from keras import ops
 
 from tfnlp.layers import AttentionLSTM, Dropout, LogitBias, ProjectedLSTM, TokenEmbedding
 from tfnlp.layers.attention_scores import ATTENTIONS
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import DType, Tensor
+from tfnlp.layers.base import DType, Tensor, check_positive
 
 # Published sizes, without vocabulary. Sutskever et al., section 3.4.
 SEQ2SEQ_SUTSKEVER = dict(num_layers=4, hidden_size=1000, attention=None, tied=False)

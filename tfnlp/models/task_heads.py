@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers import CRF, Dropout
-from tfnlp.layers.types import Initializer, Tensor
+from tfnlp.layers.base import Initializer, Tensor
 from tfnlp.models.coreference import Coreference
 
 Outputs = dict[str, Tensor]

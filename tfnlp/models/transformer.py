@@ -15,8 +15,7 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import DType, Tensor
+from tfnlp.layers.base import DType, Tensor, check_positive
 from tfnlp.models.encoder_parts import of_blocks
 
 # Table 3 of the paper; its vocabulary of English and German has about 37,000 tokens.

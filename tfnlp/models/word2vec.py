@@ -17,8 +17,7 @@ from tfnlp.layers import (
     SubwordEmbedding,
     WordEmbedding,
 )
-from tfnlp.layers.base import check_positive
-from tfnlp.layers.types import DType
+from tfnlp.layers.base import DType, check_positive
 
 LOSSES = {
     "negative": {"skipgram": SkipGramLoss, "cbow": CBOWLoss},

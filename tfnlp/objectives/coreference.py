@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.models.coreference import NEVER
 from tfnlp.objectives.objective import Batch, Objective, Tensors
 

@@ -7,9 +7,9 @@ import keras
 from keras import ops
 
 from tfnlp.layers import LogitBias, TokenEmbedding
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.kernels.backend import forms
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, positions_of, vocabulary_loss
-from tfnlp.layers.types import Tensor
 from tfnlp.optional_tensorflow import tf
 
 # With more logits than _WHOLE the loss is computed some positions at a time, of at most _BLOCK.

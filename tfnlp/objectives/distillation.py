@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
-from tfnlp.objectives.bert_pretraining import BertPretraining
+from tfnlp.layers.base import Tensor
 from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors
+from tfnlp.objectives.pretraining import BertPretraining
 
 
 class Distillation(BertPretraining):

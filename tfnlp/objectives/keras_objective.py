@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.objectives.objective import Objective
 
 LossFunction = Callable[[Any, Any], Any]

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 
 Batch = Mapping[str, Tensor]
 Tensors = dict[str, Tensor]

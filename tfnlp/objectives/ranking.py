@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 
 _HIDDEN = -1e9
 _SMALLEST_NORM = 1e-12

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from tfnlp.extras import needed
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.objectives.cross_entropy import smoothed_cross_entropy
 from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, with_perplexity
 

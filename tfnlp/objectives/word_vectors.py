@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.objectives.objective import Batch, Objective, Tensors, with_perplexity
 
 

@@ -20,7 +20,7 @@ import tensorflow as tf
 from tfnlp.plan.chips import Topology
 from tfnlp.plan.compiler import compile_target, compiler_versions, run_module
 from tfnlp.plan.presets import Preset, step_settings
-from tfnlp.training.engines.tensorflow_step import Step
+from tfnlp.training.engines.tensorflow import Step
 
 
 class LoweredStep(NamedTuple):

@@ -100,7 +100,7 @@ def pretrain(
             sentence and its translation (in tables `source` and `target`), or `source=` and
             `target=` files.
         output: The run's folder. The same call again resumes a run that was stopped.
-        callbacks: Keras callbacks of the training, see `tfnlp.training.callbacks`.
+        callbacks: Keras callbacks of the training, see `tfnlp.training.loop`.
         settings: The fields of the family's settings (`tfnlp.settings(family)` lists them), such as
             `size`, `steps`, `batch_size`, `learning_rate`, `valid`.
 
@@ -149,7 +149,7 @@ def finetune(
             `tfnlp.tasks.Task.read`; of "fill" text.
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
-        callbacks: Keras callbacks, of each of several runs, see `tfnlp.training.callbacks`.
+        callbacks: Keras callbacks, of each of several runs, see `tfnlp.training.loop`.
         settings: The fields of the task's settings (`tfnlp.settings(task)` lists them), such as
             `epochs`, `learning_rate`, `features`, `seeds`, `folds`, `search`.
 

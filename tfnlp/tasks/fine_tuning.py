@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.models.task_heads import crf_of
 from tfnlp.objectives.cross_entropy import (
     TiedSoftmax,

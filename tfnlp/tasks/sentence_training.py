@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.objectives.cross_entropy import best_class, cross_entropy
 from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors, without_padding
 from tfnlp.objectives.ranking import ranking_losses, unit

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.objectives.distillation import divergences
 from tfnlp.objectives.objective import Batch, Objective, Sums, Tensors
 from tfnlp.tasks.fine_tuning import FineTuning

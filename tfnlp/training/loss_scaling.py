@@ -14,7 +14,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 
 
 @dataclass(frozen=True)

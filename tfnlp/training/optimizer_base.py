@@ -13,7 +13,7 @@ from typing import Any
 
 import keras
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.optional_tensorflow import tf
 from tfnlp.training.schedules import Rate
 

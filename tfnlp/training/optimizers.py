@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 from tfnlp.optional_tensorflow import tf
 from tfnlp.training.optimizer_base import Gradient, KerasOptimizer, Optimizer
 from tfnlp.training.schedules import Rate

@@ -20,21 +20,11 @@ else:
 if TYPE_CHECKING:
     from tfnlp.data.labelled.batches import TaskBatches
 
-# Outputs of the models of tasks, and whether they have a time axis.
 Outputs = dict[str, np.ndarray | list[np.ndarray]]
-_OUTPUTS = {
-    "class_logits": False,
-    "label_logits": False,
-    "choice_logits": False,
-    "score": False,
-    "tag_logits": True,
-    "start_logits": True,
-    "end_logits": True,
-    "spans": True,
-    "span_logits": True,
-    "antecedents": True,
-    "antecedent_logits": True,
-}
+_OF_TASKS = (
+    "class_logits", "label_logits", "choice_logits", "score", "tag_logits", "start_logits",
+    "end_logits", "spans", "span_logits", "antecedents", "antecedent_logits",
+)  # fmt: skip
 
 
 def is_compiled() -> bool:
@@ -130,8 +120,8 @@ def predict(
 
     Returns:
         dict of output name to values in the order of the N examples: an array [N, ...]; or, of
-        outputs with a time axis ([B, T] and [B, T, K], and others whose model leaves T open), a
-        list of N arrays [T, ...], where T is the length that the example was padded to.
+        outputs whose time axis T the model leaves open, a list of N arrays [T, ...], where T is
+        the length that the example was padded to.
     """
     return predictor(model, names)(batches)
 
@@ -146,9 +136,9 @@ def predictor(
     uses the weights at the time of each call.
     """
     if names is None:
-        names = [name for name in _OUTPUTS if name in model.output]
+        names = [name for name in _OF_TASKS if name in model.output]
     names = list(names)
-    timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
+    timed = {name: None in model.output[name].shape[1:] for name in names}
     outputs = forward(for_prediction(model), names)
 
     def run(batches: TaskBatches) -> Outputs:

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 
 Rate = Callable[[Any], Tensor]
 

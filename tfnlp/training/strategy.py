@@ -31,10 +31,6 @@ STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 # first, and stops for good where their shapes differ.
 _used: list[tf.distribute.MirroredStrategy] = []
 _made: list[tf.distribute.MirroredStrategy] = []  # by `mirrored`
-_INSTEAD = (
-    "use one strategy for the whole process: training.make_strategy('mirrored') returns the same "
-    "one each time; to train with another one, start another process"
-)
 
 
 def make_strategy(
@@ -145,19 +141,10 @@ def use_mirrored(strategy: tf.distribute.Strategy) -> None:
     if strategy is not _used[0]:
         raise ValueError(
             "this process has already trained with another MirroredStrategy, and TensorFlow mixes "
-            f"up the collective operations of two; {_INSTEAD}"
+            "up the collective operations of two; use one strategy for the whole process: "
+            "training.make_strategy('mirrored') returns the same one each time; to train with "
+            "another one, start another process"
         )
-
-
-def mixed_up(error: Exception) -> ValueError | None:
-    """Return what to say if an error of TensorFlow comes from two strategies; else None."""
-    said = str(error)
-    if hasattr(error, "error_code") and "ollective" in said and "mismatch" in said:
-        return ValueError(
-            "TensorFlow has mixed up the collective operations of two MirroredStrategies of this "
-            f"process; {_INSTEAD}"
-        )
-    return None
 
 
 def default_strategy() -> tf.distribute.Strategy | JaxDevices:

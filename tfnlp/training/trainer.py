@@ -22,16 +22,15 @@ from tfnlp.locks import locked
 from tfnlp.objectives import KerasObjective, Objective
 from tfnlp.optional_tensorflow import is_tf_dataset, tf
 from tfnlp.training.batches import Batches, StepData
-from tfnlp.training.callbacks import optimizer_shown
 from tfnlp.training.checkpoints import Checkpoints, check_settings, jsonable
 from tfnlp.training.engines.step import StepSettings
 from tfnlp.training.history import History, means, without_targets
-from tfnlp.training.loop import Loop, Validation
+from tfnlp.training.loop import Loop, Validation, optimizer_shown
 from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling, matmul_dtype
 from tfnlp.training.optimizer_base import KerasOptimizer, Optimizer
 from tfnlp.training.optimizers import as_optimizer, optimizer_settings
 from tfnlp.training.schedules import LayerRates, Rate, as_rate, rate_settings
-from tfnlp.training.strategy import default_strategy, mixed_up, use_mirrored
+from tfnlp.training.strategy import default_strategy, use_mirrored
 
 if keras.backend.backend() == "jax":
     from tfnlp.training.engines.jax import JaxEngine as Engine
@@ -51,20 +50,17 @@ _NO_EXACT_RESUME = (
 
 
 def _raises_worker_lost(method: F) -> F:
-    """Make a method of the trainer raise `WorkerLost` if another worker is lost.
-
-    It raises ValueError if TensorFlow mixes up two strategies of the process.
-    """
+    """Make a method of the trainer raise `WorkerLost` if another worker is lost."""
 
     @functools.wraps(method)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
         except Exception as error:
-            clear = self.workers.lost(error) or mixed_up(error)
-            if clear is None:
+            lost = self.workers.lost(error)
+            if lost is None:
                 raise
-            raise clear from error
+            raise lost from error
 
     return wrapped
 
@@ -227,7 +223,7 @@ class Trainer:
             patience: stop after so many evaluations without a better `monitor`; None: never.
             monitor: a held-out value by its name in the logs, without `val_`; whether larger is
                 better follows from the name, see `History.best_step`.
-            callbacks: Keras callbacks, see `tfnlp.training.callbacks`; an "epoch" is the steps
+            callbacks: Keras callbacks, see `tfnlp.training.loop`; an "epoch" is the steps
                 between two evaluations.
             progress: show a progress bar.
             profile: `(first, last)`: write a TensorFlow profile of the steps of this start that are
@@ -248,6 +244,7 @@ class Trainer:
             WorkerLost: if another worker stopped; all continue from the last checkpoint when they
                 are started again.
         """
+        plan = {name: x for name, x in locals().items() if name not in ("self", "data", "steps")}
         if steps < 1:
             raise ValueError(f"steps={steps} must be at least 1")
         if patience is not None and validation is None:
@@ -272,20 +269,7 @@ class Trainer:
                         f"steps={steps}; choose another directory to start a new one"
                     )
             last = self.step if self.history.stopped_early(monitor, patience) else steps
-            loop = Loop(
-                self,
-                steps,
-                last,
-                validation=validation,
-                evaluate_every=evaluate_every,
-                checkpoint_every=checkpoint_every,
-                log_every=log_every,
-                patience=patience,
-                monitor=monitor,
-                callbacks=callbacks,
-                progress=progress,
-                profile=profile,
-            )
+            loop = Loop(self, steps, last, **plan)
             self.objective.model.stop_training = False
             with optimizer_shown(self.objective.model, loop.optimizer):
                 loop.callbacks.on_train_begin()

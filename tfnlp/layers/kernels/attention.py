@@ -9,9 +9,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.dropout import hashed_mask
 from tfnlp.layers.kernels.products import product
-from tfnlp.layers.types import Tensor
 
 MASKED = -1e9  # a masked score: its exp() is 0 in float32, and no row becomes NaN
 

@@ -12,9 +12,9 @@ import keras
 from keras import ops
 
 from tfnlp.layers.attention_scores import TINY, energies, project_queries
+from tfnlp.layers.base import DType, Tensor
 from tfnlp.layers.kernels.backend import beside, with_gradient
 from tfnlp.layers.kernels.lstm_loop import Cell, cell_gradient, cell_step, matmul, outer, scan
-from tfnlp.layers.types import DType, Tensor
 
 Tensors = dict[str, Any]  # tensors, lists and dicts of them by name
 _SUMS = ("slopes", "vector")  # gradients of an additive score that are summed over the steps

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Tensor
+from tfnlp.layers.base import Tensor
 
 # What Keras lacks on its backend; None: nothing of it is there.
 if keras.backend.backend() == "tensorflow":

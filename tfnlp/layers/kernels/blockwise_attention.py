@@ -20,11 +20,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.dropout import hashed_mask
 from tfnlp.layers.kernels.attention import Drops, Visible, bias
 from tfnlp.layers.kernels.backend import by_target, entries, forms, padded, with_gradient
 from tfnlp.layers.kernels.products import product
-from tfnlp.layers.types import Tensor
 
 _WRITTEN_OUT = 8  # query blocks of a row without a loop; with `causal` they skip later keys
 # Axis of the queries in what is cut by them.

@@ -15,9 +15,9 @@ from typing import Any
 
 from keras import ops
 
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.kernels.backend import beside, entries, has_kernels, padded, with_gradient
 from tfnlp.layers.kernels.products import plain_tied_projection, product, sum_of_rows
-from tfnlp.layers.types import Tensor
 
 Named = dict[str, Tensor]
 

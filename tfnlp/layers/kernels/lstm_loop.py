@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from tfnlp.layers.base import DType, Tensor
 from tfnlp.layers.kernels.backend import beside, by_target, with_gradient
-from tfnlp.layers.types import DType, Tensor
 
 Step = Callable[[Any, dict[str, Tensor]], Any]
 _UNROLLED = 32  # the most steps that a program for a TPU has one after the other, without a loop

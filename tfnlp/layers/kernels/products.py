@@ -6,8 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.kernels.backend import beside, by_target, forms, with_gradient
-from tfnlp.layers.types import Tensor
 
 _ONES = 8  # rows or columns of a product that sums, see `ones_times`
 

@@ -1,6 +1,6 @@
 """One training step as a pure function of arrays, for JAX.
 
-The order of `tensorflow_step`: targets are counted over the global batch; every device takes
+The order of `engines.tensorflow`: targets are counted over the global batch; every device takes
 gradients of its share, micro-batch by micro-batch; they are summed over the devices, then clipped,
 then applied.
 """

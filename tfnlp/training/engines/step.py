@@ -9,8 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Tensor
 from tfnlp.layers.kernels.backend import forms
-from tfnlp.layers.types import Tensor
 from tfnlp.objectives import Objective
 from tfnlp.training.batches import Batches
 from tfnlp.training.checkpoints import model_variables
