@@ -1,29 +1,21 @@
 """ELECTRA (Clark et al. 2020): an encoder that tells which tokens a small generator replaced."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 
-from tfnlp.layers import (
-    DiscriminatorHead,
-    Dropout,
-    LayerNorm,
-    PositionEmbedding,
-    ReplacedTokens,
-    SegmentEmbedding,
-    TokenEmbedding,
-    TransformerBlock,
-)
+from tfnlp.layers import DiscriminatorHead, ReplacedTokens, TransformerBlock
 from tfnlp.layers.base import DType, Tensor, check_positive
 from tfnlp.layers.dense import Dense
 from tfnlp.models.bert import BERT_BASE, BERT_LARGE, BERT_MINI, BERT_TINY
 from tfnlp.models.encoder_parts import (
+    embeddings,
     encoder_inputs,
     encoder_outputs,
     encoder_positions,
     masked_lm_logits,
+    normalized,
     of_blocks,
     transformer_blocks,
 )
@@ -79,19 +71,14 @@ def electra(
     block = of_blocks(locals())
     check_positive(embedding_size=embedding_size, num_layers=num_layers, hidden_size=hidden_size)
 
-    table = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
-    embeddings = (
-        TokenEmbedding(vocab_size, embedding_size, table(), dtype=dtype, name="token_embedding"),
-        PositionEmbedding(max_positions, table(), dtype=dtype, name="position_embedding"),
-        SegmentEmbedding(
-            num_segments, embedding_size, table(), dtype=dtype, name="segment_embedding"
-        ),
-        LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm"),
-        Dropout(dropout, dtype=dtype, name="embedding_dropout"),
-    )
-    network = _network(num_layers, hidden_size, embedding_size, initializer_range, **block)
+    initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length, packed)
-    return keras.Model(inputs, _encoded(inputs, embeddings, network), name=name)
+    x = embeddings(
+        inputs, vocab_size, embedding_size, max_positions, num_segments, initializer, dtype
+    )  # [B, T, E]
+    x = normalized(x, norm_epsilon, dropout, dtype)
+    network = _network(num_layers, hidden_size, embedding_size, initializer_range, **block)
+    return keras.Model(inputs, _through(network, x, inputs), name=name)
 
 
 def electra_discriminator(
@@ -152,14 +139,13 @@ def electra_pretrainer(
         key = f"masked_lm_{key}"
         inputs[key] = keras.Input((max_predictions,), dtype=dtype, name=key)
 
-    embeddings = tuple(encoder.get_layer(name) for name in _EMBEDDINGS)
     network = [layer for layer in encoder.layers if layer.name.startswith(_NETWORK)]
     generator = _generator(encoder, network, generator_size, initializer_range)
     block = network[-1]
     logits = masked_lm_logits(
-        _encoded(inputs, embeddings, generator)["sequence_output"],
+        _encoded(inputs, encoder, generator),
         inputs["masked_lm_positions"],
-        embeddings[0],
+        encoder.get_layer("token_embedding"),
         block.activation,
         block.norm_epsilon,
         initializer_range,
@@ -171,7 +157,7 @@ def electra_pretrainer(
         inputs["masked_lm_weights"],
         logits,
     )
-    read = _encoded({**inputs, "input_word_ids": text}, embeddings, network)["sequence_output"]
+    read = _encoded({**inputs, "input_word_ids": text}, encoder, network)
     marks = _discriminator_head(encoder, initializer_range)(read)
     outputs = {"mlm_logits": logits, "discriminator_logits": marks, "replaced": replaced}
     return keras.Model(inputs, outputs, name=name)
@@ -213,15 +199,17 @@ def _generator(
     )
 
 
-def _encoded(
-    inputs: dict[str, Tensor], embeddings: Sequence[keras.Layer], network: list[keras.Layer]
-) -> dict[str, Any]:
-    """Return the outputs of the encoder that these layers are."""
-    token_embedding, position_embedding, segment_embedding, norm, drop = embeddings
-    tokens = token_embedding(inputs["input_word_ids"])  # [B, T, E]
-    segments = segment_embedding(inputs["input_type_ids"])
-    positions = position_embedding(tokens, positions=encoder_positions(inputs))
-    x = drop(norm(tokens + segments + positions))
+def _encoded(inputs: dict[str, Tensor], encoder: keras.Model, network: list[keras.Layer]) -> Tensor:
+    """Return the output of these layers above the embeddings of an encoder, `[B, T, H]`."""
+    token, position, segment, norm, drop = (encoder.get_layer(name) for name in _EMBEDDINGS)
+    tokens = token(inputs["input_word_ids"])  # [B, T, E]
+    positions = position(tokens, positions=encoder_positions(inputs))
+    x = drop(norm(tokens + segment(inputs["input_type_ids"]) + positions))
+    return _through(network, x, inputs)["sequence_output"]
+
+
+def _through(network: list[keras.Layer], x: Tensor, inputs: dict[str, Tensor]) -> dict[str, Any]:
+    """Return the outputs of an encoder whose embeddings are x, `[B, T, E]`."""
     if not isinstance(network[0], TransformerBlock):
         projection, *network = network
         x = projection(x)  # [B, T, H]

@@ -61,7 +61,7 @@ def encoder_positions(inputs: dict[str, Tensor]) -> Tensor | None:
     return restarted(places(sequence_ids), sequence_ids)
 
 
-def embeddings(
+def embedding_parts(
     inputs: dict[str, Tensor],
     vocab_size: int,
     width: int,
@@ -69,20 +69,33 @@ def embeddings(
     num_segments: int,
     initializer: Callable[[], keras.Initializer],
     dtype: DType,
-) -> Tensor:
-    """Return `E[ids] + S[types] + P[positions]`, `[B, T, width]`; without S for no segments."""
-    tokens = TokenEmbedding(
-        vocab_size, width, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(inputs["input_word_ids"])
-    positions = PositionEmbedding(
-        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
-    )(tokens, positions=encoder_positions(inputs))
+    positions: Tensor | None = None,
+    offset: int = 0,
+    types: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return `E[ids]`, `P[positions]` and `S[types]`, `[B, T, width]`; no S for no segments.
+
+    The positions are those of packed rows, or 0, 1 and so on, unless they are given; `offset` is
+    that of `PositionEmbedding`. The types are `input_type_ids` unless they are given.
+    """
+    more = {"initializer": initializer(), "dtype": dtype}
+    tokens = TokenEmbedding(vocab_size, width, **more, name="token_embedding")
+    tokens = tokens(inputs["input_word_ids"])
+    positions = encoder_positions(inputs) if positions is None else positions
+    more = {"initializer": initializer(), "dtype": dtype}
+    table = PositionEmbedding(max_positions, offset=offset, **more, name="position_embedding")
+    positions = table(tokens, positions=positions)
     if num_segments == 0:
-        return tokens + positions
-    segments = SegmentEmbedding(
-        num_segments, width, initializer=initializer(), dtype=dtype, name="segment_embedding"
-    )(inputs["input_type_ids"])
-    return tokens + segments + positions
+        return tokens, positions, None
+    more = {"initializer": initializer(), "dtype": dtype}
+    table = SegmentEmbedding(num_segments, width, **more, name="segment_embedding")
+    return tokens, positions, table(inputs["input_type_ids"] if types is None else types)
+
+
+def embeddings(*arguments: Any) -> Tensor:
+    """Return `E[ids] + S[types] + P[positions]` of `embedding_parts`."""
+    tokens, positions, segments = embedding_parts(*arguments)
+    return (tokens if segments is None else tokens + segments) + positions
 
 
 def normalized(embedded: Tensor, norm_epsilon: float, dropout: float, dtype: DType) -> Tensor:

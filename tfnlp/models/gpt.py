@@ -8,14 +8,10 @@ import functools
 import keras
 from keras import ops
 
-from tfnlp.layers import (
-    Dropout,
-    LayerNorm,
-    PositionEmbedding,
-    TokenEmbedding,
-)
+from tfnlp.layers import Dropout, LayerNorm
 from tfnlp.layers.base import DType, Tensor, check_positive
 from tfnlp.models.encoder_parts import (
+    embedding_parts,
     encoder_outputs,
     of_blocks,
     output_table,
@@ -93,12 +89,9 @@ def gpt(
         before = restarted(before, inputs["sequence_ids"])
     initializer = functools.partial(keras.initializers.RandomNormal, stddev=initializer_range)
 
-    tokens = TokenEmbedding(
-        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(inputs["input_word_ids"])
-    positions = PositionEmbedding(
-        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
-    )(tokens, positions=before)
+    tokens, positions, _ = embedding_parts(
+        inputs, vocab_size, hidden_size, max_positions, 0, initializer, dtype, before
+    )
     drop = Dropout(dropout, dtype=dtype, name="embedding_dropout")
     divisor = (2 * num_layers) ** 0.5 if norm_first else 1.0
     blocks = transformer_blocks(

@@ -7,13 +7,7 @@ import functools
 
 import keras
 
-from tfnlp.layers import (
-    Pooler,
-    PositionEmbedding,
-    RelativePositionBias,
-    SegmentEmbedding,
-    TokenEmbedding,
-)
+from tfnlp.layers import Pooler, RelativePositionBias
 from tfnlp.layers.base import DType, check_positive
 from tfnlp.models.bert import (
     BERT_BASE,
@@ -25,6 +19,7 @@ from tfnlp.models.bert import (
     bert_pretrainer,
 )
 from tfnlp.models.encoder_parts import (
+    embedding_parts,
     encoder_inputs,
     encoder_outputs,
     normalized,
@@ -94,25 +89,22 @@ def roberta(
     if packed:
         before = restarted(before, inputs["sequence_ids"])
     positions = (before + 1) * mask + padding_id  # [B, T]
-    x = TokenEmbedding(
-        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(ids)
-    x = x + PositionEmbedding(
+    types = inputs["input_type_ids"]
+    tokens, places, segments = embedding_parts(
+        inputs,
+        vocab_size,
+        hidden_size,
         max_positions,
-        initializer=initializer(),
-        offset=padding_id + 1,
-        dtype=dtype,
-        name="position_embedding",
-    )(x, positions=positions)
-    if num_segments:
-        types = inputs["input_type_ids"]
-        x = x + SegmentEmbedding(
-            num_segments,
-            hidden_size,
-            initializer=initializer(),
-            dtype=dtype,
-            name="segment_embedding",
-        )(types if num_segments > 1 else keras.ops.zeros_like(types))
+        num_segments,
+        initializer,
+        dtype,
+        positions,
+        padding_id + 1,
+        types if num_segments > 1 else keras.ops.zeros_like(types),
+    )
+    x = tokens + places
+    if segments is not None:
+        x = x + segments
     blocks = list(transformer_blocks(num_layers, initializer, **block))
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
