@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.base import Initializer, Shape, Tensor, carried, fitting
-from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
+from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, Visible, draw, plain_attention
 from tfnlp.layers.kernels.backend import by_target, has_kernels
@@ -158,17 +158,12 @@ class MultiHeadAttention(WithLowRank):
         self.head_size = hidden // self.num_heads
         self.cross = context_shape is not None
 
-        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> BuiltDense:
-            return built_dense(
-                width, units, self.kernel_initializer, self.dtype_policy, name, divisor=divisor
-            )
-
         if self.cross:
-            self.query = dense(hidden, hidden, "query")
-            self.key_value = dense(context_shape[-1], 2 * hidden, "key_value")
+            self.query = self.dense(hidden, hidden, "query")
+            self.key_value = self.dense(context_shape[-1], 2 * hidden, "key_value")
         else:
-            self.qkv = dense(hidden, 3 * hidden, "qkv")
-        self.output_dense = dense(hidden, hidden, "output", self.output_divisor)
+            self.qkv = self.dense(hidden, 3 * hidden, "qkv")
+        self.output_dense = self.dense(hidden, hidden, "output", self.output_divisor)
         if self.low_rank is not None:
             self.add_low_rank(self.low_rank)
 

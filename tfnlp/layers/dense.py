@@ -201,6 +201,12 @@ class WithLowRank(Layer):
     """A layer of several dense layers, whose matrices may have low-rank updates."""
 
     low_rank: LowRank | None
+    kernel_initializer: keras.Initializer
+
+    def dense(self, width: int, units: int, name: str, divisor: float = 1.0) -> BuiltDense:
+        """Return one of its dense layers, see `built_dense`."""
+        fill, policy = self.kernel_initializer, self.dtype_policy
+        return built_dense(width, units, fill, policy, name, divisor=divisor)
 
     def projections(self) -> list[tuple[BuiltDense, tuple[str, ...]]]:
         """Return the dense layers with the names of the matrices in each, see `LowRank`."""

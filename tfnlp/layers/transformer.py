@@ -10,7 +10,7 @@ from keras import ops
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
 from tfnlp.layers.base import Initializer, Shape, Tensor, carried, check_positive, fitting
-from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, built_dense, low_rank_of
+from tfnlp.layers.dense import BuiltDense, LowRank, WithLowRank, low_rank_of
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.remat import rematerialized
@@ -89,9 +89,6 @@ class TransformerBlock(WithLowRank):
     def build(self, inputs_shape: Shape, context_shape: Shape | None = None) -> None:
         hidden, policy = inputs_shape[-1], self.dtype_policy
 
-        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> BuiltDense:
-            return built_dense(width, units, self.kernel_initializer, policy, name, divisor=divisor)
-
         def norm(name: str) -> LayerNorm:
             layer = LayerNorm(self.norm_epsilon, dtype=policy, name=name)
             layer.build((None, hidden))
@@ -117,8 +114,9 @@ class TransformerBlock(WithLowRank):
             self.cross_attention = attention(False, "cross_attention", inputs_shape, context_shape)
             self.cross_attention_norm = norm("cross_attention_norm")
             self.cross_attention_output_dropout = Dropout(self.dropout, dtype=policy)
-        self.intermediate = dense(hidden, self.intermediate_size, "intermediate")
-        self.output_dense = dense(self.intermediate_size, hidden, "output", self.residual_divisor)
+        self.intermediate = self.dense(hidden, self.intermediate_size, "intermediate")
+        last = self.intermediate_size, hidden, "output", self.residual_divisor
+        self.output_dense = self.dense(*last)
         self.output_norm = norm("output_norm")
         self.attention_output_dropout = Dropout(self.dropout, dtype=policy)
         self.output_dropout = Dropout(self.dropout, dtype=policy)
@@ -155,12 +153,20 @@ class TransformerBlock(WithLowRank):
         cache = dict(cached_keys=cached_keys, cached_values=cached_values, cache_index=cache_index)
 
         def block(inputs: Tensor, *others: Tensor | None) -> Tensor | tuple[Tensor, ...]:
-            mine = (ops.cast(inputs, self.compute_dtype), *others[:3])
-            y, *extras = self._attended(mine, cache, return_scores and not self.cross, training)
+            y, scores = ops.cast(inputs, self.compute_dtype), {"return_scores": return_scores}
+            how = {**cache, **({} if self.cross else scores)}
+            given = dict(zip(("mask", "sequence_ids", "position_bias"), others, strict=False))
+            sub_layer = self.attention, self.attention_norm, ()
+            y, *extras = self._attended(*sub_layer, y, given, how, training)
+            norms = () if self.norm_first else (self.attention_norm,)
             if self.cross:
-                y, *scores = self._crossed((y, *others[3:]), return_scores, training)
-                extras += scores
-            z = self._transformed(y, training)
+                names = ("context", "mask", "cached_keys", "cached_values")
+                given = dict(zip(names, others[3:], strict=True))
+                sub_layer = self.cross_attention, self.cross_attention_norm, norms
+                y, *more = self._attended(*sub_layer, y, given, scores, training)
+                extras += more
+                norms = () if self.norm_first else (self.cross_attention_norm,)
+            z = self._transformed(y, norms, training)
             return (z, *extras) if extras else z
 
         across = (context, context_mask, context_keys, context_values)
@@ -174,55 +180,35 @@ class TransformerBlock(WithLowRank):
 
     def _attended(
         self,
-        arrays: Sequence[Tensor | None],
-        cache: dict[str, Tensor | None],
-        return_scores: bool,
+        attention: MultiHeadAttention,
+        norm: LayerNorm,
+        before: Sequence[LayerNorm],
+        x: Tensor,
+        given: dict[str, Tensor | None],
+        how: dict[str, Any],
         training: bool,
     ) -> tuple[Tensor, ...]:
         """Return `x + drop(attention(x))`, of `LN(x)` if pre-norm, and attention's other outputs.
 
-        `arrays` are x `[B, T, H]`, and the mask, sequence ids and position bias of attention.
+        `before` are norms that x gets first, of the sub-layer below; `given` are tensors for the
+        call, `how` its other arguments.
         """
-        norm = [self.attention_norm] if self.norm_first else []
-        names = ("mask", "sequence_ids", "position_bias")
-        how = {**cache, "return_scores": return_scores, "training": training}
+        crossed = attention is not self.attention
+        drop = self.cross_attention_output_dropout if crossed else self.attention_output_dropout
 
-        def sum_of(x: Tensor, *rest: Tensor | None) -> tuple[Tensor, ...]:
-            given = dict(zip(names, rest, strict=True))
-            attended = self.attention(norm[0](x) if norm else x, **given, **how)
-            attended, *extras = _outputs(attended)
-            return x + self.attention_output_dropout(attended, training=training), *extras
+        def sum_of(x: Tensor, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+            for below in before:
+                x = below(x)
+            named = dict(zip(given, tensors, strict=True))
+            read = norm(x) if self.norm_first else x
+            attended, *extras = _outputs(attention(read, **named, **how, training=training))
+            return x + drop(attended, training=training), *extras
 
-        layers = [*norm, self.attention, self.attention_output_dropout]
-        return rematerialized(sum_of, arrays, layers, training, full=True)
+        layers = [*before, attention, drop, *([norm] if self.norm_first else [])]
+        return rematerialized(sum_of, [x, *given.values()], layers, training, full=True)
 
-    def _crossed(
-        self, arrays: Sequence[Tensor | None], return_scores: bool, training: bool
-    ) -> tuple[Tensor, ...]:
-        """Return the output of the cross-attention's sub-layer, and its map if it is asked for.
-
-        `arrays` are y `[B, T, H]`, the context, its mask, and its keys and values.
-        """
-        names = ("context", "mask", "cached_keys", "cached_values")
-        how = {"return_scores": return_scores, "training": training}
-
-        def sum_of(y: Tensor, *rest: Tensor | None) -> tuple[Tensor, ...]:
-            if not self.norm_first:
-                y = self.attention_norm(y)
-            given = dict(zip(names, rest, strict=True))
-            read = self.cross_attention_norm(y) if self.norm_first else y
-            attended, *scores = _outputs(self.cross_attention(read, **given, **how))
-            y = y + self.cross_attention_output_dropout(attended, training=training)
-            return y if self.norm_first else self.cross_attention_norm(y), *scores
-
-        layers = [self.cross_attention, self.cross_attention_norm]
-        layers += [self.cross_attention_output_dropout]
-        layers += [] if self.norm_first else [self.attention_norm]
-        return rematerialized(sum_of, arrays, layers, training, full=True)
-
-    def _transformed(self, y: Tensor, training: bool) -> Tensor:
-        """Return the output of the feed-forward net's sub-layer, `[B, T, H]`."""
-        before = [] if self.cross or self.norm_first else [self.attention_norm]
+    def _transformed(self, y: Tensor, before: Sequence[LayerNorm], training: bool) -> Tensor:
+        """Return the output of the feed-forward net's sub-layer, `[B, T, H]`; see `_attended`."""
 
         def sum_of(y: Tensor) -> Tensor:
             # [B*T, H]: 2-D products, which the CPU library fuses with bias and activation.

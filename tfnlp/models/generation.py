@@ -1,5 +1,6 @@
 """Generation of text by a language model: one loop, compiled to one graph."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -143,30 +144,28 @@ def advance(
     return (tokens, log_p) if scores else tokens, state
 
 
+@dataclasses.dataclass
 class Choice:
-    """The choice of the next tokens `[B]` and of the rows that end with them."""
+    """The choice of the next tokens `[B]` and of the rows that end with them, see `generate`."""
 
-    def __init__(
-        self,
-        temperature: float | Tensor = 0.0,
-        top_k: int | Tensor = 0,
-        top_p: float | Tensor = 1.0,
-        seeds: Tensor | None = None,
-        stop_ids: Sequence[int] = (),
-        pad_id: int = 0,
-        repetition_penalty: float = 1.0,
-        no_repeat_ngram: int = 0,
-        min_new_tokens: int = 0,
-    ) -> None:
-        if seeds is None and not (isinstance(temperature, float | int) and temperature == 0):
+    temperature: float | Tensor = 0.0
+    top_k: int | Tensor = 0
+    top_p: float | Tensor = 1.0
+    seeds: Tensor | None = None
+    stop_ids: Sequence[int] = ()
+    pad_id: int = 0
+    repetition_penalty: float = 1.0
+    no_repeat_ngram: int = 0
+    min_new_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        greedy = isinstance(self.temperature, float | int) and self.temperature == 0
+        if self.seeds is None and not greedy:
             raise ValueError("`seeds` must be given unless temperature is the number 0")
-        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
-        self.seeds, self.stop_ids, self.pad_id = seeds, stop_ids, pad_id
-        self.penalty, self.ngram, self.least = repetition_penalty, no_repeat_ngram, min_new_tokens
 
     @property
     def reads_history(self) -> bool:
-        return self.penalty != 1 or self.ngram > 0
+        return self.repetition_penalty != 1 or self.no_repeat_ngram > 0
 
     def __call__(
         self, logits: Tensor, made: Tensor, done: Tensor, history: Tensor
@@ -188,14 +187,18 @@ class Choice:
     def changed(self, logits: Tensor, made: Tensor, history: Tensor) -> Tensor:
         """Return the logits that a token is chosen by, see `generate`."""
         size = logits.shape[-1]
-        if self.penalty != 1:
-            changed = ops.where(logits > 0, logits / self.penalty, logits * self.penalty)
+        if self.repetition_penalty != 1:
+            changed = ops.where(
+                logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty
+            )
             logits = ops.where(_held(history, size), changed, logits)
-        if self.ngram:
-            logits = ops.where(_held(_completing(history, self.ngram), size), _NEVER, logits)
-        if self.least and self.stop_ids:
+        if self.no_repeat_ngram:
+            logits = ops.where(
+                _held(_completing(history, self.no_repeat_ngram), size), _NEVER, logits
+            )
+        if self.min_new_tokens and self.stop_ids:
             stops = sum(ops.one_hot(stop, size) for stop in self.stop_ids) > 0
-            early = ops.logical_and(stops, made < self.least)
+            early = ops.logical_and(stops, made < self.min_new_tokens)
             logits = ops.where(early[None], _NEVER, logits)
         return logits
 
