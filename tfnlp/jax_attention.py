@@ -12,9 +12,9 @@ that equal inputs give equal bits.
 With `d_p = (d_o v^T) m` and `d_s = p (d_p - sum_j d_o_j o_j)`: `d_v = (p m)^T d_o`,
 `d_q = d_s k / sqrt(D)`, `d_k = d_s^T q / sqrt(D)`.
 
-The kernels are written in Pallas and compiled by Triton. On an H200, 32 rows of 512, 12 heads of 64
-take 475 us with dropout and 400 without, where cuDNN's take 457 without. cuDNN's dropout has its
-seed in the program and counts its own calls: a run that was killed would go on with other masks.
+On an H200, 32 rows of 512, 12 heads of 64 take 475 us with dropout and 400 without, where cuDNN's
+take 457 without. cuDNN's dropout has its seed in the program and counts its own calls: a run that
+was killed would go on with other masks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ except ImportError:  # a newer JAX: Pallas's compiler by Triton is to be replace
 
 from tfnlp.layers.kernels.attention import Drops, Visible
 
-_LOG2_E = math.log2(math.e)
+Arrays = tuple[jax.Array, ...]
+Named = dict[str, Any]  # arrays, or in a kernel references to them
+
 # A masked product `q . k`: no power of its exponent counts, and to that a divisor can be added.
 _MASKED = -(2.0**20)
 _FACTORS = np.array([0x85EBCA6B, 0xC2B2AE35], "uint32")  # see `hashed_mask`
@@ -62,13 +64,12 @@ class Tiles:
 
     own: int
     turn: int
-    warps: int
     stages: int
 
 
-# By time on an H200 for up to 64 numbers a head, with dropout.
-FORWARD, KEYS, QUERIES = Tiles(128, 64, 4, 3), Tiles(64, 64, 4, 3), Tiles(64, 64, 4, 3)
-_OF_WIDE = Tiles(64, 32, 4, 2)  # for up to 128
+# By time on an H200 for up to 64 numbers a head, with dropout; all have 4 warps.
+FORWARD, KEYS, QUERIES = Tiles(128, 64, 3), Tiles(64, 64, 3), Tiles(64, 64, 3)
+_OF_WIDE = Tiles(64, 32, 2)  # for up to 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,26 +78,15 @@ class _Form:
 
     parts: tuple[tuple[int, int], ...]  # of q, k and v: the array, the index of its third axis
     scale: float  # of the scores, `1 / sqrt(D)`
+    base_2: float  # makes of a product `q . k` the exponent of a power of 2
     causal: bool
     dropped: int  # see `Drops`; 0 for none
+    kept_scale: float  # what the probabilities that are kept are multiplied by
     interpret: bool  # run the kernels in Python, on any device
-
-    @property
-    def kept_scale(self) -> float:
-        """What the probabilities that are kept are multiplied by."""
-        return 65536 / (65536 - self.dropped)
-
-    @property
-    def base_2(self) -> float:
-        """What makes of a product `q . k` the exponent of a power of 2."""
-        return self.scale * _LOG2_E
 
 
 def fused_attention(
-    arrays: tuple[jax.Array, ...],
-    visible: Visible,
-    drops: Drops | None = None,
-    interpret: bool = False,
+    arrays: Arrays, visible: Visible, drops: Drops | None = None, interpret: bool = False
 ) -> jax.Array:
     """Return `[B, T, N, D]`, the first output of `plain_attention` up to rounding.
 
@@ -115,14 +105,11 @@ def fused_attention(
     padded = [_padded_length(n) for n in (length, source)]
     wide = max(_SMALLEST, pl.next_power_of_2(size))
     parts = ((0, 0), (0, 1), (0, 2)) if of_keys == 0 else ((0, 0), (1, 0), (1, 1))
-    dropped = 0 if drops is None else drops.dropped
-    form = _Form(parts, size**-0.5, causal, dropped, interpret)
+    dropping = (0, 1.0) if drops is None else (drops.dropped, drops.scale)
+    form = _Form(parts, size**-0.5, size**-0.5 * math.log2(math.e), causal, *dropping, interpret)
     if mask is None and padded[1] != source and not causal:
         mask = jnp.ones((arrays[0].shape[0], source), "int32")
-    extents = (padded[0], padded[-1])
-    arrays = tuple(
-        _padded(x, {1: n, 4: wide}) for x, n in zip(arrays, extents[: len(arrays)], strict=True)
-    )
+    arrays = tuple(_padded(x, {1: padded[i], 4: wide}) for i, x in enumerate(arrays))
     others = {}
     if drops is not None:
         others["rows"] = _padded(drops.rows, {2: padded[0]})
@@ -141,55 +128,41 @@ def fused_attention(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _attended(
-    form: _Form, arrays: tuple[jax.Array, ...], others: dict[str, jax.Array]
-) -> jax.Array:
+def _attended(form: _Form, arrays: Arrays, others: Named) -> jax.Array:
     return _forward(form, arrays, others)[0]
 
 
 @functools.partial(jax.jit, static_argnums=0)  # traced once for all layers
-def _forward(
-    form: _Form, arrays: tuple[jax.Array, ...], others: dict[str, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
+def _forward(form: _Form, arrays: Arrays, others: Named) -> tuple[jax.Array, jax.Array]:
     """Return o `[B, T, N, D]` and the logarithm of the softmax's divisor `[B, N, T]`, base 2."""
     call = _Call(form, arrays, others, FORWARD, over_keys=False)
-    shape = (call.batch, call.length, call.heads, call.size)
+    batch, length, _, heads, size = arrays[0].shape
     outputs = {
-        "o": (shape, arrays[0].dtype, call.own_rows),
-        "divisor": ((call.batch, call.heads, call.length), "float32", call.own_numbers),
+        "o": jax.ShapeDtypeStruct((batch, length, heads, size), arrays[0].dtype),
+        "new_divisor": jax.ShapeDtypeStruct((batch, heads, length), "float32"),
     }
-    return call.run(_forward_kernel, outputs, {})
+    return call.run(_forward_kernel, outputs)
 
 
-def _forward_and_kept(
-    form: _Form, arrays: tuple[jax.Array, ...], others: dict[str, jax.Array]
-) -> tuple[jax.Array, tuple[Any, ...]]:
+def _forward_and_kept(form: _Form, arrays: Arrays, others: Named) -> tuple[jax.Array, Any]:
     o, divisor = _forward(form, arrays, others)
     return o, (arrays, others, o, divisor)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _backward(
-    form: _Form, kept: tuple[Any, ...], d_o: jax.Array
-) -> tuple[tuple[jax.Array, ...], dict[str, None]]:
+def _backward(form: _Form, kept: tuple[Any, ...], d_o: jax.Array) -> tuple[Arrays, dict[str, None]]:
     """Return the gradients of the arrays."""
     arrays, others, o, divisor = kept
     sums = jnp.einsum("btnd,btnd->bnt", d_o, o, preferred_element_type="float32")
     sums = sums * (1 / form.kept_scale)  # the kernels multiply their sums by it at the end
     more = {"d_o": d_o, "divisor": divisor, "sums": sums}
-    of_keys = len(arrays) - 1
-    call = _Call(form, arrays, others, KEYS, over_keys=True)
-    like = arrays[of_keys]
-    outputs = {"d_kv": (like.shape, like.dtype, call.own_parts(like.shape[2]))}
-    (d_keys,) = call.run(_keys_kernel, outputs, more)
-    call = _Call(form, arrays, others, QUERIES, over_keys=False)
-    like = arrays[0]
-    outputs = {"d_q": (like.shape, like.dtype, call.own_parts(like.shape[2]))}
-    if of_keys:
-        (d_queries,) = call.run(_queries_kernel, outputs, more)
-        return (d_queries, d_keys), {name: None for name in others}
-    # The gradient of the queries goes into the array that has those of keys and values.
-    return call.run(_queries_kernel, outputs, more, into=d_keys), {name: None for name in others}
+    call = _Call(form, arrays, {**others, **more}, KEYS, over_keys=True)
+    (d_keys,) = call.run(_keys_kernel, {"d_kv": arrays[-1]})
+    call = _Call(form, arrays, {**others, **more}, QUERIES, over_keys=False)
+    # In self-attention the gradient of the queries goes into the array that has the other two.
+    into = d_keys if len(arrays) == 1 else None
+    found = call.run(_queries_kernel, {"d_q": arrays[0]}, into)
+    return found + ((d_keys,) if into is None else ()), {name: None for name in others}
 
 
 _attended.defvjp(_forward_and_kept, _backward)
@@ -202,12 +175,7 @@ class _Call:
     """
 
     def __init__(
-        self,
-        form: _Form,
-        arrays: tuple[jax.Array, ...],
-        others: dict[str, jax.Array],
-        tiles: Tiles,
-        over_keys: bool,
+        self, form: _Form, arrays: Arrays, others: Named, tiles: Tiles, over_keys: bool
     ) -> None:
         tiles = _OF_WIDE if arrays[0].shape[-1] > 64 else tiles
         self.form, self.over_keys = form, over_keys
@@ -218,80 +186,75 @@ class _Call:
         self.grid = (own // self.tiles.own, self.heads, self.batch)
         self.arrays, self.others = arrays, others
 
-    def own_rows(self) -> pl.BlockSpec:
-        """Return the block of `[B, T, N, D]` of the program's own positions."""
-        return pl.BlockSpec((None, self.tiles.own, None, self.size), lambda i, n, b: (b, i, n, 0))
+    def blocks(self) -> dict[str, pl.BlockSpec]:
+        """Return what a program sees of each array: all positions, or its own of the outputs."""
+        spec, own, size, pairs = pl.BlockSpec, self.tiles.own, self.size, -(-self.heads // 2)
 
-    def own_numbers(self) -> pl.BlockSpec:
-        """Return the block of `[B, N, T]` of the program's own positions."""
-        return pl.BlockSpec((None, None, self.tiles.own), lambda i, n, b: (b, n, i))
+        def part(array: int, index: int) -> pl.BlockSpec:
+            shape = (None, self.arrays[array].shape[1], None, None, size)
+            return spec(shape, lambda i, n, b: (b, 0, index, n, 0))
 
-    def own_parts(self, parts: int) -> Callable[[], pl.BlockSpec]:
-        """Return the block of all parts `[B, T, parts, N, D]` of the program's own positions."""
-        shape = (None, self.tiles.own, parts, None, self.size)
-        return lambda: pl.BlockSpec(shape, lambda i, n, b: (b, i, 0, n, 0))
+        parts = [(None, own, x.shape[2], None, size) for x in self.arrays]
+        return {
+            **{x: part(*place) for x, place in zip("qkv", self.form.parts, strict=True)},
+            "mask": spec((None, self.source), lambda i, n, b: (b, 0)),
+            "ends": spec((self.batch,), lambda i, n, b: (0,)),
+            "sequences": spec((None, self.length), lambda i, n, b: (b, 0)),
+            "rows": spec((None, None, self.length), lambda i, n, b: (b, n % pairs, 0)),
+            "columns": spec((self.source,), lambda i, n, b: (0,)),
+            "halves": spec((2,), lambda i, n, b: (0,)),
+            "d_o": spec((None, self.length, None, size), lambda i, n, b: (b, 0, n, 0)),
+            "divisor": spec((None, None, self.length), lambda i, n, b: (b, n, 0)),
+            "sums": spec((None, None, self.length), lambda i, n, b: (b, n, 0)),
+            "o": spec((None, own, None, size), lambda i, n, b: (b, i, n, 0)),
+            "new_divisor": spec((None, None, own), lambda i, n, b: (b, n, i)),
+            "d_q": spec(parts[0], lambda i, n, b: (b, i, 0, n, 0)),
+            "d_kv": spec(parts[-1], lambda i, n, b: (b, i, 0, n, 0)),
+        }
 
     def run(
-        self,
-        kernel: Callable[..., None],
-        outputs: dict[str, tuple[tuple[int, ...], Any, Callable[[], pl.BlockSpec]]],
-        more: dict[str, jax.Array],
-        into: jax.Array | None = None,
-    ) -> tuple[jax.Array, ...]:
-        """Return the outputs of a kernel, which takes a dict of references."""
-        given, specs = {}, {}
-        for name, (array, part) in zip("qkv", self.form.parts, strict=True):
-            given[name], specs[name] = self.arrays[array], self._all_of_part(array, part)
-        given.update(self.others)
-        given.update(more)
-        pairs = -(-self.heads // 2)
-        whole = {
-            "mask": pl.BlockSpec((None, self.source), lambda i, n, b: (b, 0)),
-            "ends": pl.BlockSpec((self.batch,), lambda i, n, b: (0,)),
-            "sequences": pl.BlockSpec((None, self.length), lambda i, n, b: (b, 0)),
-            "rows": pl.BlockSpec((None, None, self.length), lambda i, n, b: (b, n % pairs, 0)),
-            "columns": pl.BlockSpec((self.source,), lambda i, n, b: (0,)),
-            "halves": pl.BlockSpec((2,), lambda i, n, b: (0,)),
-            "d_o": pl.BlockSpec((None, self.length, None, self.size), lambda i, n, b: (b, 0, n, 0)),
-        }
-        of_queries = pl.BlockSpec((None, None, self.length), lambda i, n, b: (b, n, 0))
-        specs = {name: specs.get(name, whole.get(name, of_queries)) for name in given}
-        alias = {}
+        self, kernel: Callable[..., None], outputs: Named, into: jax.Array | None = None
+    ) -> Arrays:
+        """Return the outputs of a kernel, which takes a dict of references; see `blocks`.
+
+        They have the shapes and dtypes of `outputs`; the first one is written `into` an array.
+        """
+        parts = zip("qkv", self.form.parts, strict=True)
+        given = {**{name: self.arrays[array] for name, (array, _) in parts}, **self.others}
+        blocks, alias = self.blocks(), {}
         if into is not None:
-            given["into"], specs["into"] = into, next(iter(outputs.values()))[2]()
+            given["into"], blocks["into"] = into, blocks[next(iter(outputs))]
             alias = {"input_output_aliases": {len(given) - 1: 0}}
 
         def named(*references: Any) -> None:
             x = dict(zip([*given, *outputs], references, strict=True))
             # Read here: in a loop an interpreted kernel doesn't know them.
             if "halves" in x:
-                x["low"] = x["halves"][lax.div(pl.program_id(1), pairs)].astype("uint32")
-            end = x["ends"][pl.program_id(2)] if "ends" in x else jnp.int32(self.source)
-            x["end"] = end
+                half = lax.div(pl.program_id(1), -(-self.heads // 2))
+                x["low"] = x["halves"][half].astype("uint32")
+            x["end"] = x["ends"][pl.program_id(2)] if "ends" in x else jnp.int32(self.source)
             kernel(x, pl.program_id(0) * self.tiles.own, self)
 
         return pl.pallas_call(
             named,
             grid=self.grid,
-            in_specs=list(specs.values()),
-            out_specs=tuple(spec() for _, _, spec in outputs.values()),
-            out_shape=tuple(
-                jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, _ in outputs.values()
-            ),
-            compiler_params=triton.CompilerParams(
-                num_warps=self.tiles.warps, num_stages=self.tiles.stages
-            ),
+            in_specs=[blocks[name] for name in given],
+            out_specs=tuple(blocks[name] for name in outputs),
+            out_shape=tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in outputs.values()),
+            compiler_params=triton.CompilerParams(num_warps=4, num_stages=self.tiles.stages),
             interpret=self.form.interpret,
             name=kernel.__name__.strip("_"),
             **alias,
         )(*given.values())
 
-    def _all_of_part(self, array: int, part: int) -> pl.BlockSpec:
-        """Return the block of all positions of one head in a part of an array."""
-        shape = (None, self.arrays[array].shape[1], None, None, self.size)
-        return pl.BlockSpec(shape, lambda i, n, b: (b, 0, part, n, 0))
+    def turns(self, x: Named, first: Any) -> Any:
+        """Return how many blocks of keys there are that the queries from `first` on may see."""
+        end, size = x["end"], self.tiles.turn
+        if self.form.causal:
+            end = jnp.minimum(end, first + self.tiles.own)
+        return lax.div(end + (size - 1), size)
 
-    def masked(self, x: dict[str, Any], queries: Any, keys: Any, scores: Any) -> Any:
+    def masked(self, x: Named, queries: Any, keys: Any, scores: Any) -> Any:
         """Return the scores of a block, with `_MASKED` where they don't count.
 
         Its first positions are `queries` and `keys`; in a kernel over keys scores are `[s, t]`.
@@ -322,7 +285,7 @@ class _Call:
         )
         return power
 
-    def dropped(self, x: dict[str, Any], queries: Any, keys: Any, p: Any) -> Any:
+    def dropped(self, x: Named, queries: Any, keys: Any, p: Any) -> Any:
         """Return the numbers of a block with zeros for those that are dropped.
 
         The hash of `hashed_mask`: its first step is linear, and of the last one only the half of
@@ -346,16 +309,15 @@ class _Call:
         return pl.ds(queries, counts[0]), pl.ds(keys, counts[1]), of_query, of_key
 
 
-def _forward_kernel(x: dict[str, Any], first: Any, call: _Call) -> None:
+def _forward_kernel(x: Named, first: Any, call: _Call) -> None:
     tiles, form = call.tiles, call.form
     q = x["q"][pl.ds(first, tiles.own), :]
 
-    def turn(j: Any, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def turn(j: Any, carry: Arrays) -> Arrays:
         o, largest, total = carry
         keys = j * tiles.turn
         here = pl.ds(keys, tiles.turn)
-        scores = triton.dot(q, x["k"][here, :], trans_b=True)  # [t, s]
-        scores = call.masked(x, first, keys, scores)
+        scores = call.masked(x, first, keys, triton.dot(q, x["k"][here, :], trans_b=True))  # [t, s]
         new = jnp.maximum(largest, jnp.max(scores, 1) * form.base_2)
         shrunk = call.exp2(largest - new)
         p = call.exp2(scores * form.base_2 - new[:, None])
@@ -364,20 +326,17 @@ def _forward_kernel(x: dict[str, Any], first: Any, call: _Call) -> None:
         p = (p * call.dropped(x, first, keys, jnp.ones_like(p))).astype(q.dtype)
         return o * shrunk[:, None] + triton.dot(p, x["v"][here, :]), new, total
 
-    end = x["end"]
-    if form.causal:
-        end = jnp.minimum(end, first + tiles.own)
     start = (
         jnp.zeros((tiles.own, call.size), "float32"),
         jnp.full(tiles.own, -jnp.inf, "float32"),
         jnp.zeros(tiles.own, "float32"),
     )
-    o, largest, total = lax.fori_loop(jnp.int32(0), _turns(end, tiles.turn), turn, start)
-    x["divisor"][...] = largest + jnp.log2(total)
+    o, largest, total = lax.fori_loop(jnp.int32(0), call.turns(x, first), turn, start)
+    x["new_divisor"][...] = largest + jnp.log2(total)
     x["o"][...] = (o * (form.kept_scale / total)[:, None]).astype(q.dtype)
 
 
-def _keys_kernel(x: dict[str, Any], first: Any, call: _Call) -> None:
+def _keys_kernel(x: Named, first: Any, call: _Call) -> None:
     """Store the gradients of keys and values; everything is `[s, t]`."""
     tiles, form = call.tiles, call.form
     here = pl.ds(first, tiles.own)
@@ -396,10 +355,7 @@ def _keys_kernel(x: dict[str, Any], first: Any, call: _Call) -> None:
         d_s = pm * d_p - p * x["sums"][those][None]
         return d_k + triton.dot(d_s.astype(k.dtype), q), d_v
 
-    start = (
-        jnp.zeros((tiles.own, call.size), "float32"),
-        jnp.zeros((tiles.own, call.size), "float32"),
-    )
+    start = (jnp.zeros((tiles.own, call.size), "float32"),) * 2
     begin = lax.div(first, tiles.turn) if form.causal else jnp.int32(0)
     turns = jnp.int32(call.length // tiles.turn)
     if "ends" in x:  # no query sees keys behind the last real one
@@ -410,7 +366,7 @@ def _keys_kernel(x: dict[str, Any], first: Any, call: _Call) -> None:
     x["d_kv"][:, of_v, :] = (d_v * form.kept_scale).astype(k.dtype)
 
 
-def _queries_kernel(x: dict[str, Any], first: Any, call: _Call) -> None:
+def _queries_kernel(x: Named, first: Any, call: _Call) -> None:
     """Store the gradient of the queries."""
     tiles, form = call.tiles, call.form
     here = pl.ds(first, tiles.own)
@@ -426,18 +382,9 @@ def _queries_kernel(x: dict[str, Any], first: Any, call: _Call) -> None:
         d_s = p * (call.dropped(x, first, keys, d_p) - sums[:, None])
         return d_q + triton.dot(d_s.astype(q.dtype), k)
 
-    end = x["end"]
-    if form.causal:
-        end = jnp.minimum(end, first + tiles.own)
     start = jnp.zeros((tiles.own, call.size), "float32")
-    d_q = lax.fori_loop(jnp.int32(0), _turns(end, tiles.turn), turn, start)
-    d_q = d_q * (form.scale * form.kept_scale)
-    x["d_q"][:, form.parts[0][1], :] = d_q.astype(q.dtype)
-
-
-def _turns(end: Any, size: int) -> Any:
-    """Return how many blocks of `size` there are up to `end`."""
-    return lax.div(end + (size - 1), size)
+    d_q = lax.fori_loop(jnp.int32(0), call.turns(x, first), turn, start)
+    x["d_q"][:, form.parts[0][1], :] = (d_q * (form.scale * form.kept_scale)).astype(q.dtype)
 
 
 def _padded_length(length: int) -> int:
