@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import attend, attention, dense, inside, randomize, weights
+from tests.layers import reference
+from tests.layers.gradients import gradients
+from tests.layers.reference import attend, attention, dense, inside, weights
 from tfnlp.layers import MultiHeadAttention
 
 B, T, H, S, C = 3, 6, 8, 5, 10
@@ -11,10 +13,8 @@ CLOSE = dict(rtol=1e-4, atol=1e-5)
 
 
 def built(num_heads=2, context=False, **kwargs):
-    rng = np.random.default_rng(7)
-    layer = MultiHeadAttention(num_heads, **kwargs)
-    layer.build((B, T, H), *([(B, S, C)] if context else []))
-    randomize(layer, rng)
+    shapes = [(B, T, H), *([(B, S, C)] if context else [])]
+    layer, rng = reference.built(MultiHeadAttention(num_heads, **kwargs), *shapes, seed=7)
     x = rng.standard_normal((B, T, H)).astype("float32")
     return layer, x, rng
 
@@ -75,12 +75,8 @@ def test_a_sequence_of_padding_only_stays_finite():
     layer, x, _ = built()
     mask = np.zeros((B, T), bool)
     mask[1, 0] = True
-    with tf.GradientTape() as tape:
-        got = layer(x, mask=mask)
-        loss = tf.reduce_sum(got**2)
-    assert np.isfinite(got).all()
-    gradients = tape.gradient(loss, [v.value for v in layer.trainable_variables])
-    assert all(np.isfinite(g).all() for g in gradients)
+    got, found = gradients(lambda: layer(x, mask=mask) ** 2, layer.trainable_variables)
+    assert all(np.isfinite(g).all() for g in [got, *found])
 
 
 @pytest.mark.parametrize("steps, size", [([1] * 6, 9), ([3, 2, 1], 6)])

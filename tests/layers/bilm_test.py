@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.layers.projected_lstm_test import reference as lstm
-from tests.layers.reference import randomize
+from tests.layers.reference import built
 from tfnlp.layers import BiLM, SentenceBoundaries
 
 B, T, L, U, P = 3, 6, 2, 5, 4
@@ -11,18 +11,12 @@ MASK = np.array([[1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1], [1, 1, 0, 0, 1, 0]], bo
 RESETS = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], bool)
 
 
-def make(rng, **arguments):
+def case(**arguments):
+    """A layer, the generator, and inputs and states of it."""
     arguments = {"cell_clip": 0.6, "projection_clip": 0.4, "dropout": 0.0, **arguments}
-    layer = BiLM(L, U, P, **arguments)
-    layer.build((None, None, P))
-    randomize(layer, rng, 0.8)
-    return layer
-
-
-def case(seed=0):
-    rng = np.random.default_rng(seed)
+    layer, rng = built(BiLM(L, U, P, **arguments), (None, None, P), scale=0.8)
     x = rng.standard_normal((B, T, P)).astype("float32")
-    return rng, x, rng.uniform(-0.3, 0.3, (B, 2 * L, U + P)).astype("float32")
+    return layer, rng, x, rng.uniform(-0.3, 0.3, (B, 2 * L, U + P)).astype("float32")
 
 
 def stack(lstms, x, state=None, resets=None):
@@ -65,8 +59,7 @@ def check(got, expected):
     [(None, False, True), (None, True, False), (MASK, True, True), (MASK, False, False)],
 )
 def test_each_direction_reads_the_real_tokens(mask, carried, residual):
-    rng, x, state = case()
-    layer = make(rng, residual=residual)
+    layer, _, x, state = case(residual=residual)
     state = state if carried else None
     expected = reference(layer, x, mask, state)
     check(layer(x, mask=mask, initial_state=state), expected)
@@ -75,8 +68,8 @@ def test_each_direction_reads_the_real_tokens(mask, carried, residual):
 
 @pytest.mark.parametrize("resets, training", [(None, False), (RESETS, True)])
 def test_backward_inputs_are_in_the_order_of_reading(resets, training):
-    rng, x, state = case(2)
-    layer, backward = make(rng), rng.standard_normal((B, T, P)).astype("float32")
+    layer, rng, x, state = case()
+    backward = rng.standard_normal((B, T, P)).astype("float32")
     layers, states = np.zeros((L, B, T, 2 * P)), np.zeros((B, 2 * L, U + P))
     for b in range(B):
         at = None if resets is None else resets[b]
@@ -92,8 +85,7 @@ def test_backward_inputs_are_in_the_order_of_reading(resets, training):
 
 
 def test_dropout_is_in_front_of_each_lstm_and_only_while_training():
-    rng, x, _ = case(5)
-    layer = make(rng, dropout=0.5)
+    layer, _, x, _ = case(dropout=0.5)
     check(layer(x), reference(layer, x))
     one, two = (np.array(layer(x, training=True)[0]) for _ in range(2))
     for side in (slice(0, P), slice(P, 2 * P)):  # the second layer has a mask of its own

@@ -6,8 +6,10 @@ import pytest
 import tensorflow as tf
 from jax import numpy as jnp
 
+from tests.layers.gradients import gradients
+from tests.layers.reference import randomize
 from tfnlp.jax_attention import fused_attention
-from tfnlp.layers import MultiHeadAttention, TransformerBlock, attention
+from tfnlp.layers import LowRank, MultiHeadAttention, TransformerBlock, attention
 from tfnlp.layers.kernels.attention import Drops, Visible
 from tfnlp.layers.kernels.blockwise_attention import Blocks, blocks_of
 
@@ -54,11 +56,13 @@ def arrays_of(form, kind, arrays):
 
 def by_form(form, kind, arrays, visible, drops, upstream):
     """The output `[B, N, D, T]` of a form on TensorFlow, and its gradients."""
-    with tf.GradientTape() as tape:
-        tape.watch(arrays)
+
+    def attended():
         y = form.attend(arrays_of(form, kind, arrays), visible, drops)
-        y = y if form.columns else tf.transpose(y, (0, 2, 3, 1))
-    return [y, *tape.gradient(y, arrays, upstream)]
+        return y if form.columns else tf.transpose(y, (0, 2, 3, 1))
+
+    y, found = gradients(attended, arrays, upstream)
+    return [y, *found]
 
 
 def by_kernels(kind, arrays, visible, drops, upstream):
@@ -156,22 +160,24 @@ def small_blocks(monkeypatch):
 @pytest.mark.parametrize("context", [False, True])
 def test_a_layer_trains_the_same_way_in_blocks(most, context, small_blocks):
     rng = np.random.default_rng(5)
-    layer = MultiHeadAttention(2, dropout=0.3, causal=not context)
+    matrices = ("query", "key", "value", "attention_output")
+    layer = MultiHeadAttention(2, 0.3, causal=not context, low_rank=LowRank(2, matrices))
     x = tf.constant(rng.standard_normal((B, T, 8)), "float32")
     y = tf.constant(rng.standard_normal((B, 9, 6)), "float32") if context else None
     mask = rng.random((B, 9 if context else T)) > 0.3
     mask[:, 0] = True
     layer.build(x.shape, *([y.shape] if context else []))
-    weights = [v.value for v in layer.trainable_variables]
+    for dense, _ in layer.projections():
+        randomize(dense.update, rng)
     seed = layer.probability_dropout.seed_generator
 
     def run():
         seed.state.assign([7, 9])
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            out = layer(x, context=y, mask=mask, training=True)
-            loss = tf.reduce_sum(out * tf.range(8.0))
-        return [out, *tape.gradient(loss, [x, *weights])]
+        out, found = gradients(
+            lambda: layer(x, context=y, mask=mask, training=True) * tf.range(8.0),
+            [x, *layer.trainable_variables],
+        )
+        return [out, *found]
 
     whole = run()
     small_blocks(most)
@@ -189,10 +195,7 @@ def test_memory_grows_with_the_length_and_not_with_its_square():
         block.build((1, length, 16))
 
         def step(x):
-            with tf.GradientTape() as tape:
-                tape.watch(x)
-                y = block(x, training=True)
-            return tape.gradient(y, x)
+            return gradients(lambda: block(x, training=True), [x])[1]
 
         compiled = tf.function(step, jit_compile=True, autograph=False)
         text = compiled.experimental_get_compiler_ir(tf.TensorSpec((1, length, 16)))(

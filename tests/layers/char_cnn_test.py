@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from tests.layers.reference import ACTIVATIONS, randomize, sigmoid
+from tests.layers.gradients import gradients
+from tests.layers.reference import ACTIVATIONS, built, randomize, sigmoid
 from tfnlp.layers import CharCNN, Highway
 from tfnlp.layers.kernels.backend import traced_for_tpu
 
@@ -10,12 +10,9 @@ WIDTHS = ((1, 3), (2, 2), (3, 4), (4, 2), (5, 3), (6, 2), (7, 5))
 V, E = 20, 3
 
 
-def make(rng, filters=WIDTHS, length=12, **arguments):
+def make(seed, filters=WIDTHS, **arguments):
     arguments = {"num_highway": 2, "projection_size": 6, **arguments}
-    layer = CharCNN(V, E, filters, **arguments)
-    layer.build((None, None, length))
-    randomize(layer, rng)
-    return layer
+    return built(CharCNN(V, E, filters, **arguments), (None, None, 12), seed=seed)
 
 
 def array(weight):
@@ -63,8 +60,7 @@ def reference(ids, layer):
     ],
 )
 def test_formula(filters, arguments, shape):
-    rng = np.random.default_rng(0)
-    layer = make(rng, filters, **arguments)
+    layer, rng = make(0, filters, **arguments)
     ids = rng.integers(0, V, shape).astype("int32")
     expected = reference(ids, layer)
     got = layer(ids)
@@ -81,8 +77,7 @@ def words(rng, lengths, size):
 
 
 def test_padding_cut_to_the_widest_filter_gives_the_same_bits():
-    rng = np.random.default_rng(1)
-    layer = make(rng)
+    layer, rng = make(1)
     # Where all it sees is padding the widest filter answers most; it must still have such a place.
     table = array(layer.character_embedding)
     table[V - 2] = 1
@@ -97,20 +92,14 @@ def test_padding_cut_to_the_widest_filter_gives_the_same_bits():
 
 def test_the_form_for_a_tpu_has_the_same_gradients():
     """Padded words have equal answers at many places: both forms give their characters the same."""
-    rng = np.random.default_rng(5)
-    layer = make(rng)
+    layer, rng = make(5)
     ids = words(rng, [3, 4, 5, 12, 7], 12)
     upstream = rng.standard_normal((5, 6)).astype("float32")
 
-    def run():
-        with tf.GradientTape() as tape:
-            y = layer(ids)
-        return y, *tape.gradient(y, [w.value for w in layer.weights], upstream)
-
-    expected = run()
+    expected = gradients(lambda: layer(ids), layer.weights, upstream)
     with traced_for_tpu():
-        got = run()
-    for g, e in zip(got, expected, strict=True):
+        got = gradients(lambda: layer(ids), layer.weights, upstream)
+    for g, e in zip([got[0], *got[1]], [expected[0], *expected[1]], strict=True):
         assert np.abs(e).max() > 1e-2
         np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-5)
 

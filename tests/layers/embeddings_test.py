@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import randomize
+from tests.layers import reference
+from tests.layers.gradients import dense, gradients
 from tfnlp.layers import (
     PositionEmbedding,
     RelativePositionBias,
@@ -14,9 +15,8 @@ from tfnlp.layers import (
 )
 
 
-def built(layer, shape, seed=0):
-    layer.build(shape)
-    randomize(layer, np.random.default_rng(seed))
+def built(layer, shape):
+    layer, _ = reference.built(layer, shape)
     return layer, layer.embeddings.numpy()
 
 
@@ -85,11 +85,9 @@ def test_segment_lookup_and_its_gradient():
     ids = np.array([[0, 0, 1], [1, 2, 0]], "int32")
     np.testing.assert_allclose(layer(ids), table[ids], rtol=1e-6)
     upstream = np.random.default_rng(1).standard_normal((2, 3, 4)).astype("float32")
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(layer(ids) * upstream)
+    _, found = gradients(lambda: layer(ids), [layer.embeddings], upstream)
     expected = np.stack([upstream[ids == s].sum(0) for s in range(3)])
-    got = tf.convert_to_tensor(tape.gradient(loss, layer.embeddings.value))
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(*dense(found), expected, rtol=1e-5, atol=1e-6)
 
 
 def sinusoid(positions, hidden, longest=10000.0):

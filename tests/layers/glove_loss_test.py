@@ -3,7 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from tests.layers.reference import randomize
+from tests.layers.gradients import dense, gradients
+from tests.layers.reference import built
 from tfnlp import models, objectives
 from tfnlp.layers import GloVeLoss
 
@@ -28,9 +29,7 @@ def slope_and_loss(vector, w, i, j, x):
 
 
 def test_losses_and_gradients_are_those_of_the_cells():
-    layer, x = GloVeLoss(V, X_MAX, ALPHA), cells()
-    layer.build((B, D))
-    randomize(layer, np.random.default_rng(1))
+    (layer, _), x = built(GloVeLoss(V, X_MAX, ALPHA), (B, D), seed=1), cells()
     w = {v.name: np.asarray(v, "float64") for v in layer.weights}
     upstream = np.arange(1.0, B + 1)
     want = {name: np.zeros(value.shape) for name, value in w.items()}
@@ -44,16 +43,15 @@ def test_losses_and_gradients_are_those_of_the_cells():
         want["bias"][i] += slope
         want["context_bias"][j] += slope
     inputs = tf.constant(x["inputs"])
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        found = layer(**{**x, "inputs": inputs})
-        total = tf.reduce_sum(found * upstream.astype("float32"))
+    sources = [inputs, *layer.weights]
+    given = {**x, "inputs": inputs}
+    found, slopes = gradients(lambda: layer(**given), sources, upstream.astype("float32"))
     np.testing.assert_allclose(found, losses, rtol=1e-5, atol=1e-6)
     assert losses[-1] == 0 and not want["inputs"][-1].any()
-    variables = {"inputs": inputs, **{v.name: v.value for v in layer.weights}}
-    for name, gradient in tape.gradient(total, variables).items():
-        assert (name == "inputs") or isinstance(gradient, tf.IndexedSlices)
-        np.testing.assert_allclose(tf.convert_to_tensor(gradient), want[name], rtol=1e-4, atol=1e-5)
+    assert all(isinstance(gradient, tf.IndexedSlices) for gradient in slopes[1:])
+    names = ["inputs", *(v.name for v in layer.weights)]
+    for name, gradient in zip(names, dense(slopes), strict=True):
+        np.testing.assert_allclose(gradient, want[name], rtol=1e-4, atol=1e-5)
 
 
 def test_the_task_sums_over_cells_and_counts_those_that_are_no_padding():

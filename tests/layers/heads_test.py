@@ -2,18 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import dense, gelu, inside, masked_lm_head, randomize, weights
+from tests.layers.reference import built, dense, gelu, inside, masked_lm_head, weights
 from tfnlp.layers import DiscriminatorHead, LogitBias, MaskedLMHead, NextSentenceHead, Pooler
 
 B, T, H, P = 3, 5, 8, 4
 CLOSE = dict(rtol=1e-4, atol=1e-5)
-
-
-def built(layer, *shapes):
-    rng = np.random.default_rng(5)
-    layer.build(*shapes)
-    randomize(layer, rng)
-    return layer, rng
 
 
 def test_pooler_reads_the_first_token():

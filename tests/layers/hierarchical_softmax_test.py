@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.layers.gradients import dense, gradients
 from tests.layers.negative_sampling_test import B, L, V, W, blocks, windows
-from tests.layers.reference import randomize, sigmoid
+from tests.layers.reference import built, sigmoid
 from tfnlp.layers import HierarchicalCBOWLoss, HierarchicalSkipGramLoss, HierarchicalSoftmax
 from tfnlp.layers.hierarchical_softmax import balanced_depth, balanced_tree, huffman_tree
 
@@ -17,11 +18,9 @@ DEPTH = huffman_tree(COUNTS).shape[1] + 2  # with padding
 
 
 def make(layer, shape, scale=0.7, counts=COUNTS, **arguments):
-    made = layer(V, depth=DEPTH, **arguments)
-    made.build(shape)
+    made, _ = built(layer(V, depth=DEPTH, **arguments), shape, scale=scale)
     if counts is not None:
         made.set_counts(counts)
-    randomize(made, np.random.default_rng(0), scale)
     return made
 
 
@@ -46,14 +45,10 @@ def test_probabilities_and_gradients_are_those_of_the_enumeration(use_bias, coun
     x, upstream = rng.standard_normal((2, B, P)).astype("float32"), rng.standard_normal((2, B))
     y = rng.integers(0, V, (2, B)).astype("int32")
     y[0, 0] = 0  # the most frequent word: its path has padding
-    variables = [softmax.kernel.value] + ([softmax.bias.value] if use_bias else [])
-    with tf.GradientTape() as tape:
-        inputs = tf.constant(x)
-        tape.watch(inputs)
-        losses = softmax(inputs, y)
-        total = tf.reduce_sum(losses * upstream.astype("float32"))
-    gradients = tape.gradient(total, [inputs, *variables])
-    assert isinstance(gradients[1], tf.IndexedSlices)  # never the whole table
+    inputs = tf.constant(x)
+    sources = [inputs, softmax.kernel, *([softmax.bias] if use_bias else [])]
+    losses, found = gradients(lambda: softmax(inputs, y), sources, upstream.astype("float32"))
+    assert isinstance(found[1], tf.IndexedSlices)  # never the whole table
     logs = np.asarray(softmax(x))
     want = [np.zeros(x.shape), np.zeros((V - 1, P)), np.zeros(V - 1)]
     for place in np.ndindex(2, B):
@@ -65,8 +60,8 @@ def test_probabilities_and_gradients_are_those_of_the_enumeration(use_bias, coun
         want[0][place] = slope @ np.asarray(softmax.kernel)
         want[1] += slope[:, None] * x[place]
         want[2] += slope
-    for g, w in zip(gradients, want, strict=False):
-        np.testing.assert_allclose(tf.convert_to_tensor(g), w, rtol=1e-3, atol=1e-5)
+    for g, w in zip(dense(found), want, strict=False):
+        np.testing.assert_allclose(g, w, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +74,10 @@ def test_blocks_are_the_sum_over_their_pairs(layer, size, monkeypatch):
     x, upstream = blocks(np.random.default_rng(2)), np.array([1.0, -2.0, 0.5], "float32")
     loss = make(layer, x["inputs"].shape, window=W)
     inputs, softmax = tf.constant(x["inputs"]), loss.softmax
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        losses = loss(**{**x, "inputs": inputs})
-        total = tf.reduce_sum(losses * upstream)
-    d_inputs, d_kernel = tape.gradient(total, [inputs, softmax.kernel.value])
+    given = {**x, "inputs": inputs}
+    losses, found = gradients(
+        lambda: loss(**given), [inputs, softmax.kernel], upstream.astype("float32")
+    )
     want = np.zeros(B), np.zeros(x["inputs"].shape), np.zeros((V - 1, P))
     kernel = np.asarray(softmax.kernel, "float64")
     for block in range(B):
@@ -97,17 +91,16 @@ def test_blocks_are_the_sum_over_their_pairs(layer, size, monkeypatch):
                 slope = -upstream[block] * slopes[word]
                 want[1][block, places] += slope @ kernel / len(places)
                 want[2][:] += slope[:, None] * mean
-    for g, w in zip((losses, d_inputs, d_kernel), want, strict=True):
-        np.testing.assert_allclose(tf.convert_to_tensor(g), w, rtol=1e-3, atol=1e-4)
+    for g, w in zip((losses, *dense(found)), want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-3, atol=1e-4)
 
 
 def test_huge_scores_give_finite_losses_and_gradients():
     softmax = make(HierarchicalSoftmax, (None, P), scale=300.0)
     x, y = tf.ones((4, P)), np.array([0, 5, 11, 29], "int32")
-    with tf.GradientTape() as tape:
-        losses = softmax(x, y)
-    gradient = tf.convert_to_tensor(tape.gradient(losses, softmax.kernel.value))
-    assert np.isfinite(losses).all() and np.isfinite(gradient).all() and np.max(losses) > 1000
+    losses, found = gradients(lambda: softmax(x, y), [softmax.kernel])
+    assert np.isfinite(losses).all() and np.isfinite(*dense(found)).all()
+    assert np.max(losses) > 1000
 
 
 def test_at_first_every_decision_is_even():

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.layers import reference
+from tests.layers.gradients import gradients
 from tfnlp.layers.activations import activation, gelu, gelu_tanh
 from tfnlp.layers.dropout import dropout_mask, hashed_mask
 from tfnlp.layers.kernels.backend import traced_for_tpu
@@ -95,13 +96,11 @@ def test_values_and_gradients(name, compiled):
     upstream = tf.constant(rng.standard_normal(kernel(*arguments).shape), "float32")
 
     def run(function):
-        with tf.GradientTape() as tape:
-            tape.watch(arguments)
-            y = function(*arguments)
-        return y, *tape.gradient(y, arguments, upstream)
+        return gradients(lambda: function(*arguments), arguments, upstream)
 
     got = tf.function(run, jit_compile=True, autograph=False)(kernel) if compiled else run(kernel)
-    for g, expected in zip(got, run(plain), strict=True):
+    want = run(plain)
+    for g, expected in zip([got[0], *got[1]], [want[0], *want[1]], strict=True):
         np.testing.assert_allclose(g, expected, rtol=2e-4, atol=2e-5)
 
 

@@ -7,7 +7,6 @@ from keras import ops
 from tests.layers.reference import randomize
 from tfnlp import layers
 from tfnlp.layers import LowRank, LowRankUpdate
-from tfnlp.layers import attention as attention_module
 
 rng = np.random.default_rng(3)
 X = rng.standard_normal((2, 5, 8)).astype("float32")
@@ -79,26 +78,6 @@ def test_a_block_is_one_with_other_kernels(matrices):
     changed.merge_low_rank()
     assert [v.shape for v in changed.weights] == [v.shape for v in plain.weights]
     np.testing.assert_allclose(changed(X, mask=MASK), want, rtol=1e-4, atol=1e-5)
-
-
-def test_attention_in_blocks_has_the_updates_too(monkeypatch):
-    whole = block(LowRank(2, ALL))
-    want, gradients = with_gradients(whole)
-    monkeypatch.setattr(attention_module, "CHOICES", (("cpu", attention_module.BLOCKS, 0),))
-    found, others = with_gradients(whole)
-    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
-    for one, other in zip(gradients, others, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-4)
-
-
-def with_gradients(layer):
-    import tensorflow as tf
-
-    variables = [v.value for v in layer.trainable_variables]
-    with tf.GradientTape() as tape:
-        y = layer(tf.constant(X), mask=tf.constant(MASK))
-        loss = tf.reduce_sum(y**2 * tf.cast(MASK, "float32")[..., None])
-    return y[MASK], tape.gradient(loss, variables)
 
 
 def test_cross_attention():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import randomize, sigmoid
+from tests.layers.gradients import dense, gradients
+from tests.layers.reference import built, sigmoid
 from tfnlp.layers import CBOWLoss, NCECBOWLoss, NCESkipGramLoss, SkipGramLoss
 
 V, D, B, L, W, N, K = 30, 7, 3, 6, 2, 4, 5
@@ -22,11 +23,8 @@ def blocks(rng):
     return inputs
 
 
-def make(layer, seed=0, scale=0.7):
-    rng = np.random.default_rng(seed)
-    loss = layer(V, window=W, negatives=K)
-    loss.build((B, L + 2 * W, D))
-    randomize(loss, rng, scale)
+def make(layer, scale=0.7):
+    loss, rng = built(layer(V, window=W, negatives=K), (B, L + 2 * W, D), scale=scale)
     inputs = {**blocks(rng), "negative_ids": rng.integers(0, V, (B, N)).astype("int32")}
     inputs["negative_ids"][1, 1] = inputs["negative_ids"][1, 0]  # one that was drawn twice
     return loss, inputs
@@ -76,34 +74,29 @@ def reference(layer, kernel, shifts, x, upstream):
 @pytest.mark.parametrize("layer", [SkipGramLoss, CBOWLoss, NCESkipGramLoss, NCECBOWLoss])
 def test_losses_and_gradients_are_those_of_all_pairs(layer):
     loss, x = make(layer)
-    shifts, weights = np.zeros(V), [loss.kernel.value]
+    shifts, weights = np.zeros(V), [loss.kernel]
     if layer in (NCESkipGramLoss, NCECBOWLoss):
         counts = np.arange(V) ** 2
         loss.set_counts(counts)
         share = counts**0.75 / (counts**0.75).sum()
         share[0] = share[1]  # never drawn; its logarithm must be finite all the same
         shifts = np.asarray(loss.bias, "float64") - np.log(K * share)
-        weights.append(loss.bias.value)
+        weights.append(loss.bias)
     upstream = np.array([1.0, -2.0, 0.5], "float32")
     want = reference(layer, np.asarray(loss.kernel, "float64"), shifts, x, upstream)
     inputs = tf.constant(x["inputs"])
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        losses = loss(**{**x, "inputs": inputs})
-        total = tf.reduce_sum(losses * upstream)
-    d_inputs, *found = tape.gradient(total, [inputs, *weights])
-    assert all(isinstance(d, tf.IndexedSlices) for d in found)  # never the whole table
-    got = [losses, d_inputs, *map(tf.convert_to_tensor, found)]
+    sources = [inputs, *weights]
+    losses, found = gradients(lambda: loss(**{**x, "inputs": inputs}), sources, upstream)
+    assert all(isinstance(d, tf.IndexedSlices) for d in found[1:])  # never the whole table
+    got = [losses, *dense(found)]
     for g, w in zip(got, want[: len(got)], strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
 
 
 def test_huge_scores_give_finite_losses_and_gradients():
     loss, x = make(SkipGramLoss, scale=200.0)
-    with tf.GradientTape() as tape:
-        losses = loss(**x)
-    gradient = tf.convert_to_tensor(tape.gradient(losses, loss.kernel.value))
-    assert np.isfinite(losses).all() and np.isfinite(gradient).all()
+    losses, found = gradients(lambda: loss(**x), [loss.kernel])
+    assert np.isfinite(losses).all() and np.isfinite(*dense(found)).all()
     assert np.max(losses) > 1000
 
 

@@ -2,23 +2,15 @@ import keras
 import numpy as np
 import pytest
 
-from tests.layers.reference import layer_norm, randomize, weights
+from tests.layers.reference import built, layer_norm, weights
 from tfnlp.layers import LayerNorm
-
-
-def built(rng, size, **kwargs):
-    layer = LayerNorm(**kwargs)
-    layer.build((None, size))
-    randomize(layer, rng)
-    return layer
 
 
 @pytest.mark.parametrize(
     "shape, epsilon", [((3, 8), 1e-12), ((2, 3, 8), 1e-5), ((2, 3, 4, 8), 0.5)]
 )
 def test_formula(shape, epsilon):
-    rng = np.random.default_rng(0)
-    layer = built(rng, 8, epsilon=epsilon)
+    layer, rng = built(LayerNorm(epsilon), (None, 8))
     x = (3 * rng.standard_normal(shape) + 1).astype("float32")
     expected = layer_norm(x, weights(layer), epsilon)
     np.testing.assert_allclose(layer(x), expected, rtol=1e-4, atol=1e-5)
@@ -26,8 +18,7 @@ def test_formula(shape, epsilon):
 
 @pytest.mark.parametrize("mean", [1e2, 1e4])
 def test_large_mean_keeps_its_digits(mean):
-    rng = np.random.default_rng(1)
-    layer = built(rng, 256)
+    layer, rng = built(LayerNorm(), (None, 256))
     x = (mean + rng.standard_normal((4, 256))).astype("float32")
     expected = layer_norm(x, weights(layer), 1e-12)  # of the rounded x
     # float32 has 24 bits: x - mean is known to some mean * 2^-24, times gamma. E[x^2] - E[x]^2
@@ -36,8 +27,7 @@ def test_large_mean_keeps_its_digits(mean):
 
 
 def test_bf16_policy_computes_in_float32():
-    rng = np.random.default_rng(3)
-    layer = built(rng, 64, dtype="mixed_bfloat16")
+    layer, rng = built(LayerNorm(dtype="mixed_bfloat16"), (None, 64))
     x = keras.ops.cast(20 + rng.standard_normal((8, 64)), "bfloat16")
     assert layer.gamma.dtype == layer.beta.dtype == "float32"
     y = layer(x)

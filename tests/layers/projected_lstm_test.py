@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import randomize, sigmoid
+from tests.layers.gradients import gradients
+from tests.layers.reference import built, sigmoid
 from tfnlp.layers import ProjectedLSTM
 from tfnlp.layers.kernels.backend import traced_for_tpu
 
@@ -53,21 +54,15 @@ def reference(x, layer, mask=None, initial_state=None, resets=None):
     return outputs, np.array(states), clipped
 
 
-def make(rng, size=P, **arguments):
+def case(others, size=P, **arguments):
+    """A layer, inputs, and the other arguments with numbers in place of True."""
     layer = ProjectedLSTM(U, P, **{**BITING, **arguments})
-    layer.build((None, None, size))
-    randomize(layer, rng, 0.8)
-    return layer
-
-
-def case(others, size=P, seed=0):
-    """Inputs, and the other arguments with numbers in place of True."""
-    rng = np.random.default_rng(seed)
+    layer, rng = built(layer, (None, None, size), scale=0.8)
     x = rng.standard_normal((B, T, size)).astype("float32")
     others = dict(others)
     if "initial_state" in others:
         others["initial_state"] = rng.uniform(-0.3, 0.3, (B, U + P)).astype("float32")
-    return rng, x, others
+    return layer, x, others
 
 
 @pytest.mark.parametrize(
@@ -81,8 +76,7 @@ def case(others, size=P, seed=0):
     ],
 )
 def test_formula(others, size, arguments):
-    rng, x, others = case(OTHERS[others], size)
-    layer = make(rng, size, **arguments)
+    layer, x, others = case(OTHERS[others], size, **arguments)
     expected, expected_state, clipped = reference(x.astype("float64"), layer, **others)
     for training in (False, True):
         outputs, state = layer(x, training=training, **others)
@@ -93,15 +87,12 @@ def test_formula(others, size, arguments):
 
 
 def test_a_graph_for_a_tpu_has_no_loop():
-    rng, x, _ = case({})
-    layer = make(rng)
+    layer, x, _ = case({})
 
     @tf.function
     def step():
         with traced_for_tpu():
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_sum(layer(x, training=True)[0])
-            return tape.gradient(loss, layer.kernel.value)
+            return gradients(lambda: layer(x, training=True)[0], [layer.kernel])
 
     operations = {op.type for op in step.get_concrete_function().graph.get_operations()}
     assert not operations & {"While", "StatelessWhile"}

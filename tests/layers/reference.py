@@ -25,6 +25,14 @@ def randomize(layer, rng, scale=0.5):
         variable.assign(shift + scale * rng.standard_normal(variable.shape))
 
 
+def built(layer, *shapes, seed=0, scale=0.5):
+    """The layer with random numbers in every weight, and the generator, which goes on."""
+    rng = np.random.default_rng(seed)
+    layer.build(*shapes)
+    randomize(layer, rng, scale)
+    return layer, rng
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import randomize, sigmoid
+from tests.layers.gradients import dense, gradients
+from tests.layers.reference import built, sigmoid
 from tfnlp.layers import NoiseContrastiveSoftmax, SampledSoftmax, sampled_softmax
 from tfnlp.layers.sampled_softmax import expected_counts
 
@@ -10,10 +11,7 @@ V, P, N, K = 40, 5, 6, 12
 
 
 def make(num_samples, vocab_size=V, seed=1, scale=0.5, layer=SampledSoftmax):
-    layer = layer(vocab_size, num_samples, seed=seed)
-    layer.build((None, P))
-    randomize(layer, np.random.default_rng(0), scale)
-    return layer
+    return built(layer(vocab_size, num_samples, seed=seed), (None, P), scale=scale)[0]
 
 
 def draw(vocab_size=V, seed=0):
@@ -113,20 +111,15 @@ def test_inference_and_training_with_enough_samples_are_the_full_softmax(samples
 def test_full_softmax_in_blocks(block, compiled, monkeypatch):
     layer, (x, y) = make(None, scale=3.0), draw()
 
-    def losses_and_gradients():
-        with tf.GradientTape() as tape:
-            losses = layer(x, y, training=True)
-        return losses, tape.gradient(losses, [w.value for w in layer.trainable_variables])
+    def run():
+        return gradients(lambda: layer(x, y, training=True), layer.trainable_variables)
 
-    losses, gradients = losses_and_gradients()  # one block
+    _, expected = run()  # one block
     monkeypatch.setattr(sampled_softmax, "_BLOCK", block)
-    run = tf.function(losses_and_gradients, jit_compile=True) if compiled else losses_and_gradients
-    got, got_gradients = run()
+    got, found = tf.function(run, jit_compile=True)() if compiled else run()
     np.testing.assert_allclose(got, full_losses(layer, x, y), rtol=1e-5, atol=1e-5)
-    for one, other in zip(got_gradients, gradients, strict=True):
-        np.testing.assert_allclose(
-            tf.convert_to_tensor(one), tf.convert_to_tensor(other), rtol=1e-4, atol=1e-5
-        )
+    for one, other in zip(dense(found), dense(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_fixed_point_numbers_of_a_large_vocabulary():

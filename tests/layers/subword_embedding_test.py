@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tests.layers.gradients import dense, gradients
 from tfnlp.layers import SubwordEmbedding
 from tfnlp.layers.word_embedding import plain_sums, sums_of_existing
 
@@ -36,10 +37,7 @@ def test_a_vector_is_the_mean_of_a_words_rows():
 def test_every_row_gets_the_whole_gradient():
     layer, _ = make()
     upstream = np.random.default_rng(1).standard_normal((*IDS.shape, H)).astype("float32")
-    variable = layer.embeddings.value
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(layer(IDS) * upstream)
-    gradient = tape.gradient(loss, variable)
+    _, (gradient,) = gradients(lambda: layer(IDS), [layer.embeddings], upstream)
     assert isinstance(gradient, tf.IndexedSlices)  # rows, not the table
     expected = np.zeros((V + BUCKETS, H))
     for word, share in zip(IDS.ravel(), upstream.reshape(-1, H), strict=True):
@@ -61,9 +59,7 @@ def test_sums_of_all_places_equal_those_of_existing_ones():
     upstream = rng.standard_normal((3, H)).astype("float32")
     found = []
     for add_up in (plain_sums, sums_of_existing):
-        with tf.GradientTape() as tape:
-            sums = add_up(table, rows)
-            loss = tf.reduce_sum(sums * upstream)
-        found.append((sums, tf.convert_to_tensor(tape.gradient(loss, table.value))))
+        sums, slopes = gradients(lambda f=add_up: f(table, rows), [table], upstream)
+        found.append((sums, *dense(slopes)))
     for plain, existing in zip(*found, strict=True):
         np.testing.assert_allclose(plain, existing, rtol=1e-6, atol=1e-6)
