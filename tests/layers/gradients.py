@@ -23,7 +23,7 @@ def gradients(function, sources, upstream=None):
     return outputs, tape.gradient(outputs, sources, upstream)
 
 
-def dense(gradients):
+def without_rows(gradients):
     """Gradients without those of rows alone."""
     import tensorflow as tf
 

@@ -37,6 +37,12 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def log_softmax(z):
+    z = np.asarray(z, "float64")
+    z = z - z.max(-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(-1, keepdims=True))
+
+
 def dense(x, w):
     return x @ w["kernel"] + w["bias"]
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.models.gpt_reference import log_softmax, next_logits, padded, talkative
+from tests.layers.reference import log_softmax
+from tests.models.gpt_reference import next_logits, padded, talkative
 from tfnlp.models import GPTDecoder, beam_search
 
 PAD = 4

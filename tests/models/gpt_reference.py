@@ -78,11 +78,6 @@ def next_logits(model, length=POSITIONS):
     return logits
 
 
-def log_softmax(logits):
-    logits = logits - logits.max()
-    return logits - np.log(np.exp(logits).sum())
-
-
 def threefry(key, counter):
     """Threefry-2x32-20 in Python's integers."""
     size = 2**32
@@ -105,7 +100,7 @@ def uniform(seed, step):
 
 def sample(logits, u, temperature=1.0, top_k=0, top_p=1.0):
     """The token that `u` stands for, and the list of those that could be drawn."""
-    p = np.exp(log_softmax(np.asarray(logits, "float64") / temperature))
+    p = np.exp(reference.log_softmax(np.asarray(logits, "float64") / temperature))
     order = np.arange(len(p))
     if 0 < top_k < len(p) or top_p < 1:
         order = np.argsort(-p, kind="stable")[: top_k or len(p)]

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.layers.reference import log_softmax
 from tests.models import gpt_reference as reference
 from tfnlp.models import generation, greedy, sample
 
@@ -25,7 +26,7 @@ def chi_square(counts, p):
 
 
 def softmax(logits):
-    return np.exp(reference.log_softmax(np.asarray(logits, "float64")))
+    return np.exp(log_softmax(logits))
 
 
 @pytest.mark.parametrize(

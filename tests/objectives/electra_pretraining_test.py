@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.layers.reference import randomize
+from tests.layers.reference import log_softmax, randomize
 from tests.models.electra_test import SMALL, masked_batch
 from tfnlp import models, objectives, training
 
@@ -23,12 +23,11 @@ def test_sums_counts_and_measures(task):
     assert set(task.inputs(batch)) == set(batch)
 
     ids, weights = (np.asarray(batch[f"masked_lm_{name}"]) for name in ("ids", "weights"))
-    logits = np.asarray(outputs["mlm_logits"], "float64")
-    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    log_p = log_softmax(outputs["mlm_logits"])
     words = {
         "n": weights.sum(),
         "loss": -(np.take_along_axis(log_p, ids[..., None], -1)[..., 0] * weights).sum(),
-        "right": ((logits.argmax(-1) == ids) * weights).sum(),
+        "right": ((log_p.argmax(-1) == ids) * weights).sum(),
     }
     real, label = np.asarray(batch["input_mask"]) == 1, np.asarray(outputs["replaced"]) == 1
     p = 1 / (1 + np.exp(-np.asarray(outputs["discriminator_logits"], "float64")))

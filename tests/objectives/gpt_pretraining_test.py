@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.models.gpt_reference import V, gpt_reference, log_softmax, small
+from tests.layers.gradients import gradients, without_rows
+from tests.layers.reference import log_softmax
+from tests.models.gpt_reference import V, gpt_reference, small
 from tfnlp import objectives, training
 from tfnlp.data import TokenWindows
 from tfnlp.objectives import cross_entropy
@@ -28,8 +30,8 @@ def row_losses(model, batch):
         count = int(mask.sum())
         if count:
             _, logits = gpt_reference(ids[:count].tolist(), model, norm_first=True)
-            found = [-log_softmax(x)[t] for x, t in zip(logits, targets[:count], strict=True)]
-            rows.append(float((np.array(found) * weights[:count]).sum()))
+            found = -log_softmax(logits)[np.arange(count), targets[:count]]
+            rows.append(float((found * weights[:count]).sum()))
         else:
             rows.append(0.0)
     return rows
@@ -65,12 +67,13 @@ def test_report():
 
 def test_loss_in_blocks_is_that_of_the_logits(task, monkeypatch):
     batch = {n: tf.constant(x) for n, x in windows().batch(0).items()}
-    weights = task.model.trainable_variables
 
     def run():
-        with tf.GradientTape() as tape:
-            loss = task.losses(batch, task.outputs(batch, training=False))["lm"]
-        return loss, *(tf.convert_to_tensor(g) for g in tape.gradient(loss, weights))
+        loss, found = gradients(
+            lambda: task.losses(batch, task.outputs(batch, training=False))["lm"],
+            task.model.trainable_variables,
+        )
+        return loss, *without_rows(found)
 
     whole = run()
     monkeypatch.setattr(cross_entropy, "_WHOLE", 0)

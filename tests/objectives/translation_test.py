@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.layers.gradients import gradients
+from tests.layers.reference import log_softmax
 from tests.models.transformer_reference import V, padded, pairs, small, transformer_reference
 from tfnlp import objectives, training
 from tfnlp.objectives import smoothed_cross_entropy
 from tfnlp.objectives.translation import bleu_by_length, corpus_bleu
-
-
-def log_softmax(z):
-    z = np.asarray(z, "float64")
-    z = z - z.max(-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(-1, keepdims=True))
 
 
 def smoothed(ids, size, epsilon):
@@ -35,13 +31,9 @@ def test_smoothing_is_the_formula(epsilon, scale, compiled):
 
     @tf.function(jit_compile=compiled)
     def run(z):
-        with tf.GradientTape() as tape:
-            tape.watch(z)
-            losses = smoothed_cross_entropy(z, ids, epsilon)
-            total = tf.reduce_sum(losses * weights)
-        return losses, tape.gradient(total, z)
+        return gradients(lambda: smoothed_cross_entropy(z, ids, epsilon), [z], weights)
 
-    losses, gradient = run(tf.constant(z))
+    losses, (gradient,) = run(tf.constant(z))
     q = smoothed(ids, 50, epsilon)
     assert losses.dtype == tf.float32
     np.testing.assert_allclose(losses, -(q * log_softmax(z)).sum(-1), rtol=1e-5, atol=2e-5)
@@ -52,10 +44,8 @@ def test_smoothing_is_the_formula(epsilon, scale, compiled):
 def test_half_precision_logits_are_taken_as_float32():
     z = tf.cast(tf.random.stateless_normal((5, 9), (0, 1)), "bfloat16")
     ids = np.array([0, 8, 3, 3, 1], "int32")
-    with tf.GradientTape() as tape:
-        tape.watch(z)
-        losses = smoothed_cross_entropy(z, ids, 0.1)
-    assert losses.dtype == tf.float32 and tape.gradient(losses, z).dtype == tf.bfloat16
+    losses, (gradient,) = gradients(lambda: smoothed_cross_entropy(z, ids, 0.1), [z])
+    assert losses.dtype == tf.float32 and gradient.dtype == tf.bfloat16
     want = -(smoothed(ids, 9, 0.1) * log_softmax(tf.cast(z, "float32"))).sum(-1)
     np.testing.assert_allclose(losses, want, rtol=1e-5)
 
