@@ -17,8 +17,8 @@ from tests.models import (
     bert_reference,
     electra_test,
     gpt_reference,
-    seq2seq_reference,
-    transformer_reference,
+    seq2seq_test,
+    transformer_test,
 )
 from tfnlp import models
 from tfnlp.models.task_heads import crf_of
@@ -77,7 +77,7 @@ def siamese(**dtype):
 
 
 def transformer(norm_first):
-    sizes = dict(transformer_reference.SMALL, norm_first=norm_first)
+    sizes = dict(transformer_test.SMALL, norm_first=norm_first)
     return functools.partial(models.transformer, **sizes)
 
 
@@ -127,9 +127,9 @@ def task_inputs(*shape):
 
 
 ONE, TWO = task_inputs(B), task_inputs(B, 2)
-PAIRS = seq2seq_reference.batch(seq2seq_reference.pairs(3))
+PAIRS = seq2seq_test.batch(seq2seq_test.pairs(3))
 TEXT = gpt_reference.padded(gpt_reference.sequences((9, 1, 5, 7)))
-BOTH = transformer_reference.padded(*transformer_reference.pairs([(6, 4), (1, 7), (4, 3)]))
+BOTH = transformer_test.padded(*transformer_test.pairs([(6, 4), (1, 7), (4, 3)]))
 BLOCK = {"input_word_ids": ids(B, T), "negative_ids": ids(B, 2)}
 BLOCK.update(left=ids(B, T - 2, limit=2), right=ids(B, T - 2, limit=2))
 WORDS = BLOCK["input_word_ids"]

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.layers.gradients import gradients
 from tests.layers.reference import log_softmax
-from tests.models.transformer_reference import V, padded, pairs, small, transformer_reference
+from tests.models.transformer_test import V, padded, pairs, small, transformer_reference
 from tfnlp import objectives, training
 from tfnlp.objectives import smoothed_cross_entropy
 from tfnlp.objectives.translation import bleu_by_length, corpus_bleu

@@ -149,3 +149,10 @@ def test_a_signal_leaves_a_checkpoint_of_the_step_it_came_in(engine, number, tmp
     checkpoints = sorted(p.name for p in (tmp_path / "bert" / "checkpoints").glob("step-*"))
     assert checkpoints[-1] >= "step-0000000003"
     assert not (tmp_path / "bert.npz").exists()
+
+
+@pytest.mark.slow
+def test_jax_trains_without_tensorflow(tmp_path):
+    pytest.importorskip("jax")
+    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    run_python(ROOT / "tests/training/no_tensorflow_run.py", tmp_path, env=env)
