@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.gradients import gradients, without_rows
-from tests.layers.negative_sampling_test import B, L, V, W, blocks, windows
 from tests.layers.reference import built, sigmoid
+from tests.layers.word_losses_test import B, L, V, W, blocks, windows
 from tfnlp.layers import HierarchicalCBOWLoss, HierarchicalSkipGramLoss, HierarchicalSoftmax
 from tfnlp.layers.hierarchical_softmax import balanced_depth, balanced_tree, huffman_tree
 
@@ -70,7 +70,7 @@ def test_probabilities_and_gradients_are_those_of_the_enumeration(use_bias, coun
      (HierarchicalCBOWLoss, 1)],
 )  # fmt: skip
 def test_blocks_are_the_sum_over_their_pairs(layer, size, monkeypatch):
-    monkeypatch.setattr("tests.layers.negative_sampling_test.L", size)
+    monkeypatch.setattr("tests.layers.word_losses_test.L", size)
     x, upstream = blocks(np.random.default_rng(2)), np.array([1.0, -2.0, 0.5], "float32")
     loss = make(layer, x["inputs"].shape, window=W)
     inputs, softmax = tf.constant(x["inputs"]), loss.softmax

@@ -26,6 +26,7 @@ from tfnlp.layers.heads import (
     MaskedLMHead,
     NextSentenceHead,
     Pooler,
+    ReplacedTokens,
 )
 from tfnlp.layers.hierarchical_softmax import (
     HierarchicalCBOWLoss,
@@ -35,7 +36,6 @@ from tfnlp.layers.hierarchical_softmax import (
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialization
-from tfnlp.layers.replaced_tokens import ReplacedTokens
 from tfnlp.layers.sampled_softmax import NoiseContrastiveSoftmax, SampledSoftmax
 from tfnlp.layers.sentence_pooling import SentencePooling
 from tfnlp.layers.transformer import TransformerBlock

@@ -8,10 +8,12 @@ from tfnlp.objectives.pretraining import (
     BertPretraining,
     ElectraPretraining,
     ElmoPretraining,
+    GloVe,
     GPTPretraining,
+    NNLMPretraining,
+    Word2Vec,
 )
 from tfnlp.objectives.translation import Translation
-from tfnlp.objectives.word_vectors import GloVe, NNLMPretraining, Word2Vec
 
 __all__ = [
     "BertPretraining", "Distillation", "ElectraPretraining", "ElmoPretraining", "GPTPretraining",
