@@ -85,21 +85,6 @@ def test_repeated_rows_of_an_embedding_count_as_their_sum():
     np.testing.assert_allclose(embedding.get_weights()[0], want, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_resume_is_bit_identical(tmp_path):
-    def run(folder, steps):
-        schedule = keras.optimizers.schedules.CosineDecay(1e-2, 10)
-        made = trainer(keras.optimizers.Nadam, dropout=0.3, rate=schedule, directory=folder)
-        history, weights = train(made, steps)
-        return history.state(), weights
-
-    whole, weights = run(tmp_path / "whole", 6)
-    run(tmp_path / "halves", 3)
-    halves, resumed = run(tmp_path / "halves", 6)
-    assert whole == halves
-    assert_same(weights, resumed)
-
-
 def schedules():
     """The same rates three times: ours, Keras's, and a function."""
     keras_rate = keras.optimizers.schedules.PolynomialDecay(0.1, 10, end_learning_rate=0.0)

@@ -7,12 +7,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from google.protobuf import text_format
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.plugins.graph.graphs_plugin import GraphsPlugin
 
 from tests.support import ROOT, run_python
-from tests.tensorboard_pages import answers_of
 from tests.training.toy import ToyBatches, assert_same, toy_trainer, weights
 from tfnlp.training.monitor import Monitor, Profile
 
@@ -71,20 +67,6 @@ def test_tensorboard_has_every_figure(monitored):
     np.testing.assert_allclose(found["train/loss", STEPS], row["loss"], rtol=1e-6)
     row = trainer.history.validation[-1]
     np.testing.assert_allclose(found["validation/loss", STEPS], row["loss"], rtol=1e-6)
-
-
-def test_tensorboard_draws_the_layers_once(monitored):
-    trainer, folder = monitored
-    answer = answers_of(GraphsPlugin, folder)
-    found = answer("/graph", run="logs", tag="keras", conceptual="true").decode()
-    graph = text_format.Parse(found, tf.compat.v1.GraphDef())
-    nodes = {node.name: list(node.input) for node in graph.node}
-    model = trainer.objective.model
-    assert nodes.keys() == {f"{model.name}/{operation.name}" for operation in model.operations}
-    assert {x for inputs in nodes.values() for x in inputs} <= nodes.keys()
-    toy_trainer(directory=folder).fit(ToyBatches(), STEPS, progress=False)
-    events = EventAccumulator(str(folder / "logs")).Reload()
-    assert len(events.Tensors("keras")) == 1
 
 
 def assert_profiled(folder, operation):
