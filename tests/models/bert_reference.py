@@ -3,7 +3,6 @@
 import numpy as np
 
 from tests.layers import reference
-from tfnlp.models import bert
 
 B, T, V, P = 4, 9, 23, 3
 SIZE = dict(vocab_size=V, num_layers=3, hidden_size=16, num_heads=4, intermediate_size=24)
@@ -28,10 +27,6 @@ def batch(rng, positions=False):
 def randomized(model, rng, scale=0.3):
     reference.randomize(model, rng, scale)
     return model
-
-
-def small(rng, **kwargs):
-    return randomized(bert(**{**SMALL, **kwargs}), rng)
 
 
 def weights(model):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from tests.layers import reference
+from tests.models import electra_test
 from tests.models.bert_reference import (
     CLOSE,
-    SIZE,
     SMALL,
     B,
     P,
@@ -14,7 +14,6 @@ from tests.models.bert_reference import (
     bert_reference,
     masked_lm_logits,
     randomized,
-    small,
     weights,
 )
 from tfnlp import models
@@ -22,22 +21,49 @@ from tfnlp.models import albert, bert, bert_pretrainer
 from tfnlp.models.distilbert import teacher_layers
 
 
-@pytest.mark.parametrize("activation, epsilon", [("gelu", 1e-12), ("gelu_tanh", 0.1)])
-def test_formula(activation, epsilon):
+def electra(embedding_size):
+    encoder = models.electra(**{**electra_test.SMALL, "embedding_size": embedding_size})
+    return models.electra_discriminator(encoder)
+
+
+ENCODERS = {
+    "bert": (lambda: bert(**SMALL), {}),
+    "bert gelu_tanh": (
+        lambda: bert(**SMALL, activation="gelu_tanh", norm_epsilon=0.1),
+        dict(activation="gelu_tanh", epsilon=0.1),
+    ),
+    "distilbert": (lambda: models.distilbert(**SMALL), {}),
+    "electra": (lambda: electra(6), {}),
+    "electra without projection": (lambda: electra(16), {}),
+    "roberta": (lambda: models.roberta(**SMALL), dict(epsilon=1e-5)),
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_formula(name):
+    make, kind = ENCODERS[name]
     rng = np.random.default_rng(0)
-    model = small(rng, activation=activation, norm_epsilon=epsilon)
-    inputs = batch(rng)
-    layers, pooled = bert_reference(inputs, model, activation, epsilon)
-    outputs = model(inputs)
-    real = inputs["input_mask"].astype(bool)
-    assert len(layers) == 1 + SMALL["num_layers"]
-    np.testing.assert_allclose(
-        np.asarray(outputs["embedding_output"])[real], layers[0][real], **CLOSE
-    )
-    for got, expected in zip(outputs["encoder_outputs"], layers[1:], strict=True):
+    model, inputs = randomized(make(), rng), batch(rng)
+    outputs, real = model(inputs), inputs["input_mask"].astype(bool)
+    if name == "roberta":
+        mask = inputs["input_mask"] * (inputs["input_word_ids"] != 1)  # a text's own padding, too
+        assert (mask != inputs["input_mask"]).any()
+        # Rows of the table: two are before the first position.
+        kind = {**kind, "positions": np.cumsum(mask, 1) * mask + 1}
+        inputs = {**inputs, "input_type_ids": 0 * mask}
+    layers, pooled = bert_reference(inputs, model, **kind)
+    found = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    assert len(layers) == len(found) >= 3
+    for got, expected in zip(found, layers, strict=True):
         np.testing.assert_allclose(np.asarray(got)[real], expected[real], **CLOSE)
-    np.testing.assert_array_equal(outputs["sequence_output"], outputs["encoder_outputs"][-1])
-    np.testing.assert_allclose(outputs["pooled_output"], pooled, **CLOSE)
+    np.testing.assert_array_equal(outputs["sequence_output"], found[-1])
+    assert ("pooled_output" in outputs) == (pooled is not None) == name.startswith("bert")
+    if pooled is not None:
+        np.testing.assert_allclose(outputs["pooled_output"], pooled, **CLOSE)
+    if "discriminator_logits" in outputs:
+        logits = electra_test.discriminated(weights(model), layers[-1])
+        found = np.asarray(outputs["discriminator_logits"])
+        np.testing.assert_allclose(found[real], logits[real], **CLOSE)
 
 
 def test_lengths_may_be_given():
@@ -66,20 +92,23 @@ def test_too_long_a_sequence():
         model(inputs)
 
 
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
-def test_pretraining_formula(activation):
+def test_pretraining_formula(family, activation):
     rng = np.random.default_rng(1)
-    model = bert_pretrainer(bert(**SMALL), activation=activation, norm_epsilon=0.01)
-    randomized(model, rng)
+    encoder, heads = getattr(models, family), getattr(models, f"{family}_pretrainer")
+    model = randomized(heads(encoder(**SMALL), activation=activation, norm_epsilon=0.01), rng)
     inputs = batch(rng, positions=True)
     layers, pooled = bert_reference(inputs, model)
     logits = masked_lm_logits(layers[-1], inputs, model, activation, 0.01)
     outputs = model(inputs)
     assert outputs["mlm_logits"].shape == (B, P, V)
     np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
-    head = reference.inside(weights(model), "next_sentence_head/dense")
-    sentence = reference.dense(pooled, head)
-    np.testing.assert_allclose(outputs["next_sentence_logits"], sentence, **CLOSE)
+    assert ("next_sentence_logits" in outputs) == (family == "bert")
+    if family == "bert":
+        head = reference.inside(weights(model), "next_sentence_head/dense")
+        sentence = reference.dense(pooled, head)
+        np.testing.assert_allclose(outputs["next_sentence_logits"], sentence, **CLOSE)
 
 
 def test_initial_weights():
@@ -124,24 +153,6 @@ def test_albert_is_a_bert_whose_layers_are_equal():
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_formula_of_roberta():
-    rng, sizes = np.random.default_rng(0), dict(SIZE, max_positions=T)
-    inputs, model = batch(rng), randomized(models.roberta(**sizes), rng)
-    outputs = model(inputs)
-    layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    mask = inputs["input_mask"] * (inputs["input_word_ids"] != 1)  # padding that a text has, too
-    assert (mask != inputs["input_mask"]).any()
-    positions = np.cumsum(mask, 1) * mask + 1  # rows of the table: two are before the first
-    inputs = {**inputs, "input_type_ids": 0 * mask}
-    expected, _ = bert_reference(inputs, model, epsilon=1e-5, positions=positions)
-    for got, want in zip(layers, expected, strict=True):
-        np.testing.assert_allclose(got, want, **CLOSE)
-    assert (
-        "pooled_output" not in outputs
-        and "pooled_output" in models.roberta(**sizes, pooler=True).output
-    )
-
-
 def pretrainer(rng, **changes):
     encoder = models.distilbert(**{**SMALL, **changes})
     return randomized(models.distilbert_pretrainer(encoder), rng)
@@ -149,21 +160,6 @@ def pretrainer(rng, **changes):
 
 def teacher(rng, **changes):
     return randomized(models.bert_pretrainer(models.bert(**{**SMALL, **changes})), rng)
-
-
-def test_formula_of_distilbert():
-    rng = np.random.default_rng(0)
-    model, inputs = pretrainer(rng), batch(rng, positions=True)
-    layers, pooled = bert_reference(inputs, model)
-    outputs, real = model(inputs), inputs["input_mask"].astype(bool)
-    assert pooled is None and set(outputs) == {
-        "sequence_output", "encoder_outputs", "embedding_output", "mlm_logits",
-    }  # fmt: skip
-    got = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    for one, expected in zip(got, layers, strict=True):
-        np.testing.assert_allclose(np.asarray(one)[real], expected[real], **CLOSE)
-    logits = masked_lm_logits(layers[-1], inputs, model)
-    np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(

