@@ -2,18 +2,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import built, dense, gelu, inside, masked_lm_head, weights
-from tfnlp.layers import DiscriminatorHead, LogitBias, MaskedLMHead, NextSentenceHead, Pooler
+from tests.layers.reference import built, dense, inside, masked_lm_head, weights
+from tfnlp.layers import LogitBias, MaskedLMHead, NextSentenceHead
 
 B, T, H, P = 3, 5, 8, 4
 CLOSE = dict(rtol=1e-4, atol=1e-5)
-
-
-def test_pooler_reads_the_first_token():
-    layer, rng = built(Pooler(), (B, T, H))
-    x = rng.standard_normal((B, T, H)).astype("float32")
-    expected = np.tanh(dense(x[:, 0].astype("float64"), inside(weights(layer), "dense")))
-    np.testing.assert_allclose(layer(x), expected, **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -46,15 +39,3 @@ def test_next_sentence_head(policy):
     assert got.dtype == tf.float32 and got.shape == (B, 2)
     expected = dense(x.astype("float64"), inside(weights(layer), "dense"))
     np.testing.assert_allclose(got, expected, **CLOSE)
-
-
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-def test_discriminator_head(policy):
-    layer, rng = built(DiscriminatorHead(dtype=policy), (B, T, H))
-    x = rng.standard_normal((B, T, H)).astype("float32")
-    w = weights(layer)
-    expected = dense(gelu(dense(x.astype("float64"), inside(w, "dense"))), inside(w, "logit"))
-    got = layer(x)
-    assert got.dtype == tf.float32 and got.shape == (B, T)
-    tolerance = CLOSE if policy == "float32" else dict(atol=0.1)
-    np.testing.assert_allclose(got, expected[..., 0], **tolerance)

@@ -1,69 +1,18 @@
 import numpy as np
 import pytest
 
-from tests.layers import reference
-from tests.models import electra_test
 from tests.models.bert_reference import (
     CLOSE,
     SMALL,
-    B,
     P,
     T,
     V,
     batch,
-    bert_reference,
-    masked_lm_logits,
     randomized,
-    weights,
 )
 from tfnlp import models
 from tfnlp.models import albert, bert, bert_pretrainer
 from tfnlp.models.distilbert import teacher_layers
-
-
-def electra(embedding_size):
-    encoder = models.electra(**{**electra_test.SMALL, "embedding_size": embedding_size})
-    return models.electra_discriminator(encoder)
-
-
-ENCODERS = {
-    "bert": (lambda: bert(**SMALL), {}),
-    "bert gelu_tanh": (
-        lambda: bert(**SMALL, activation="gelu_tanh", norm_epsilon=0.1),
-        dict(activation="gelu_tanh", epsilon=0.1),
-    ),
-    "distilbert": (lambda: models.distilbert(**SMALL), {}),
-    "electra": (lambda: electra(6), {}),
-    "electra without projection": (lambda: electra(16), {}),
-    "roberta": (lambda: models.roberta(**SMALL), dict(epsilon=1e-5)),
-}
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_formula(name):
-    make, kind = ENCODERS[name]
-    rng = np.random.default_rng(0)
-    model, inputs = randomized(make(), rng), batch(rng)
-    outputs, real = model(inputs), inputs["input_mask"].astype(bool)
-    if name == "roberta":
-        mask = inputs["input_mask"] * (inputs["input_word_ids"] != 1)  # a text's own padding, too
-        assert (mask != inputs["input_mask"]).any()
-        # Rows of the table: two are before the first position.
-        kind = {**kind, "positions": np.cumsum(mask, 1) * mask + 1}
-        inputs = {**inputs, "input_type_ids": 0 * mask}
-    layers, pooled = bert_reference(inputs, model, **kind)
-    found = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    assert len(layers) == len(found) >= 3
-    for got, expected in zip(found, layers, strict=True):
-        np.testing.assert_allclose(np.asarray(got)[real], expected[real], **CLOSE)
-    np.testing.assert_array_equal(outputs["sequence_output"], found[-1])
-    assert ("pooled_output" in outputs) == (pooled is not None) == name.startswith("bert")
-    if pooled is not None:
-        np.testing.assert_allclose(outputs["pooled_output"], pooled, **CLOSE)
-    if "discriminator_logits" in outputs:
-        logits = electra_test.discriminated(weights(model), layers[-1])
-        found = np.asarray(outputs["discriminator_logits"])
-        np.testing.assert_allclose(found[real], logits[real], **CLOSE)
 
 
 def test_lengths_may_be_given():
@@ -90,25 +39,6 @@ def test_too_long_a_sequence():
     inputs = {n: ids for n in ("input_word_ids", "input_mask", "input_type_ids")}
     with pytest.raises(ValueError, match="13 tokens"):
         model(inputs)
-
-
-@pytest.mark.parametrize("family", ["bert", "distilbert"])
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
-def test_pretraining_formula(family, activation):
-    rng = np.random.default_rng(1)
-    encoder, heads = getattr(models, family), getattr(models, f"{family}_pretrainer")
-    model = randomized(heads(encoder(**SMALL), activation=activation, norm_epsilon=0.01), rng)
-    inputs = batch(rng, positions=True)
-    layers, pooled = bert_reference(inputs, model)
-    logits = masked_lm_logits(layers[-1], inputs, model, activation, 0.01)
-    outputs = model(inputs)
-    assert outputs["mlm_logits"].shape == (B, P, V)
-    np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
-    assert ("next_sentence_logits" in outputs) == (family == "bert")
-    if family == "bert":
-        head = reference.inside(weights(model), "next_sentence_head/dense")
-        sentence = reference.dense(pooled, head)
-        np.testing.assert_allclose(outputs["next_sentence_logits"], sentence, **CLOSE)
 
 
 def test_initial_weights():

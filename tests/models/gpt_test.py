@@ -47,15 +47,6 @@ def test_formula_with_padding_on_either_side(model, left):
     assert_real_places(model(inputs), inputs, ROWS, model)
 
 
-@pytest.mark.parametrize(
-    "norm_first, activation, epsilon", [(False, "gelu", 1e-5), (True, "gelu_tanh", 0.1)]
-)
-def test_formula_of_other_settings(norm_first, activation, epsilon):
-    model = small(norm_first=norm_first, activation=activation, norm_epsilon=epsilon)
-    inputs = padded(ROWS)
-    assert_real_places(model(inputs), inputs, ROWS, model, activation=activation, epsilon=epsilon)
-
-
 def test_all_weights_but_the_norms_are_bfloat16_under_that_policy():
     for weight in gpt(**SMALL, norm_first=True, dtype="bfloat16").trainable_variables:
         normal = weight.path.endswith(("gamma", "beta"))

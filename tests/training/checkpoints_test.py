@@ -3,8 +3,6 @@
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from tests.training.toy import ToyBatches, assert_same, toy_model, toy_trainer, weights
-from tfnlp.files import place
 from tfnlp.training import Checkpoints, average_checkpoints
 from tfnlp.training.checkpoints import drop_slots
 from tfnlp.training.run import restore_weights
@@ -135,19 +132,6 @@ def test_other_shapes_are_an_error(tmp_path):
     checkpoints = Checkpoints(tmp_path, {"layer/kernel": tf.Variable([0.0] * 7)})
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="other sizes"):
         checkpoints.restore_latest()
-
-
-def test_half_written_folder_is_ignored_and_replaced(tmp_path):
-    write(tmp_path, [1])
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        pass
-    partial = tmp_path / f".partial-{place()}-{ended.pid}-00000000-step-0000000002"
-    partial.mkdir()
-    (partial / "variables.safetensors").write_bytes(b"half")
-    assert make(tmp_path)[1].restore_latest()["step"] == 1
-    write(tmp_path, [2])
-    assert make(tmp_path)[1].restore_latest()["step"] == 2
-    assert not partial.exists()
 
 
 @pytest.fixture(scope="module")

@@ -89,16 +89,14 @@ def test_data_that_ends_within_a_call_is_used_to_its_end():
     assert line.startswith("ValueError: data ended after step 7 of 20; it must have a batch")
 
 
-# Engine, devices, and steps of a call, after each of which there is a checkpoint.
-engines = pytest.mark.parametrize("engine", [("tensorflow", 1, 1), ("jax", 2, 3)], ids=str)
+CALLS = 3  # steps of a call, after each of which there is a checkpoint
 
 
-def writing(folder, model, steps, engine):
+def writing(folder, model, steps):
     """A process that trains a toy with dropout, writes checkpoints and prints the steps."""
-    name, devices, calls = engine
     more = ["--dropout", 0.2, "--directory", folder]
-    more += ["--steps-per-call", calls, "--every", calls, "--save-every", calls]
-    return start(folder, name, *more, models=[model], devices=devices, steps=steps)
+    more += ["--steps-per-call", CALLS, "--every", CALLS, "--save-every", CALLS]
+    return start(folder, "jax", *more, models=[model], devices=2, steps=steps)
 
 
 def kill(run, step):
@@ -112,43 +110,26 @@ def kill(run, step):
 
 
 @pytest.mark.long
-@engines
 @pytest.mark.parametrize("model", ["bert", "elmo", "gpt"])
-def test_a_killed_run_ends_bit_identical(engine, model, tmp_path):
+def test_a_killed_run_ends_bit_identical(model, tmp_path):
+    """With JAX; with TensorFlow see tests/cli/kills_test.py."""
     epoch = toy_windows().steps_per_epoch  # ELMo's run, and GPT's, cross the end of an epoch
     steps, kills = {
         "bert": (12, (4, 8)), "elmo": (epoch + 3, (epoch - 1,)), "gpt": (9, (4,)),
     }[model]  # fmt: skip
-    calls = engine[-1]
-    steps += 3 * (calls - 1)  # so that it does not end before it is killed
-    whole = writing(tmp_path / "whole", model, steps, engine)
+    steps += 3 * (CALLS - 1)  # so that it does not end before it is killed
+    whole = writing(tmp_path / "whole", model, steps)
     for step in kills:
-        kill(writing(tmp_path / "killed", model, steps, engine), step)
-    resumed = writing(tmp_path / "killed", model, steps, engine)
-    assert [int(line) for line in whole.stdout] == [*range(calls, steps, calls), steps]
+        kill(writing(tmp_path / "killed", model, steps), step)
+    resumed = writing(tmp_path / "killed", model, steps)
+    assert [int(line) for line in whole.stdout] == [*range(CALLS, steps, CALLS), steps]
     done = [int(line) for line in resumed.stdout]
     assert whole.wait() == 0 and resumed.wait() == 0
-    assert kills[-1] - 1 <= done[0] <= kills[-1] + 3 * calls and done[-1] == steps
+    assert kills[-1] - 1 <= done[0] <= kills[-1] + 3 * CALLS and done[-1] == steps
     a, b = (np.load(tmp_path / name / f"{model}.npz") for name in ("whole", "killed"))
     assert len(a.files) == len(b.files) >= 16
     for name in a.files:
         np.testing.assert_array_equal(a[name], b[name])
-
-
-@pytest.mark.long
-@engines
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_a_checkpoint_of_the_step_it_came_in(engine, number, tmp_path):
-    before = signal.signal(number, signal.SIG_DFL)  # else one that is ignored here is ignored there
-    run = writing(tmp_path, "bert", 12, engine)
-    signal.signal(number, before)
-    for line in run.stdout:
-        if int(line) == 3:
-            run.send_signal(number)
-    assert run.wait() != 0
-    checkpoints = sorted(p.name for p in (tmp_path / "bert" / "checkpoints").glob("step-*"))
-    assert checkpoints[-1] >= "step-0000000003"
-    assert not (tmp_path / "bert.npz").exists()
 
 
 @pytest.mark.slow

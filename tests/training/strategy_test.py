@@ -10,7 +10,6 @@ import tensorflow as tf
 from tests.support import run_python
 from tfnlp import training
 from tfnlp.training import strategy as strategies
-from tfnlp.training.engines import jax_workers
 
 
 @pytest.mark.parametrize(
@@ -147,16 +146,3 @@ def test_a_second_strategy_is_refused_and_the_first_one_goes_on():
     assert seen[0] == seen[2] == "trained" and seen[3] == "True"
     assert "already trained with another MirroredStrategy" in seen[1]
     assert "training.make_strategy('mirrored') returns the same" in seen[1]
-
-
-def test_workers_of_jax_meet_at_the_first_one(monkeypatch):
-    jax = pytest.importorskip("jax")
-    asked = {}
-    monkeypatch.setattr(jax.config, "update", lambda *_: None)
-    monkeypatch.setattr(
-        jax.distributed, "initialize", lambda *given, **_: asked.update({given[2]: given})
-    )
-    places = ["a:1", "b:2", "c:3"]
-    for index in range(3):
-        jax_workers._connect(places, index, 5.0)
-    assert asked == {index: ("a:1", 3, index) for index in range(3)}
