@@ -189,14 +189,7 @@ class HierarchicalSkipGramLoss(_HierarchicalWindows):
         window: W, the largest number of words on either side.
         depth: the longest path of the tree, see `HierarchicalSoftmax`.
 
-    Call:
-        inputs: `[B, L + 2W, D]`, vectors v of a block's words and of W words on either side.
-        word_ids: int32 `[B, L + 2W]`, the words.
-        left, right: int32 `[B, L]`, from 0 to W: the numbers of words to the left and to the
-            right of each of the L centres that are in its window.
-
-    Returns:
-        float32 `[B]`: the sum over the `sum(left + right)` pairs of each block.
+    Call, returns: as `SkipGramLoss`, without negatives.
 
     Raises:
         ValueError: for sizes below 1, blocks without centres, or what `HierarchicalSoftmax`

@@ -116,13 +116,7 @@ def feature_task(
     all have one axis more: `[B, C, T, ...]`. With "mention" int32 `word_positions` `[B, T]`, where
     words stand, then zeros.
 
-    Outputs: dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]`,
-    `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`,
-    -1e9 at padding; or those of `tfnlp.models.Coreference`.
-
-    Raises:
-        ValueError: for an unknown `output` or `mix`, or num_classes, sequences or a CRF that do
-            not fit the output.
+    Outputs, errors: those of `bert_task`; also ValueError for an unknown `mix`.
     """
     head = head_of(output, num_classes, sequences, crf, window=window, width=width)
     if vocab_size is None:

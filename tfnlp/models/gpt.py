@@ -70,9 +70,7 @@ def gpt(
     Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
     `sequence_output`) and `embedding_output` `[B, T, H]`.
 
-    Raises:
-        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    Errors: those of `bert`.
     """
     block = of_blocks(locals())
     check_positive(num_layers=num_layers)

@@ -69,9 +69,7 @@ def transformer(
     `encoder_output` `[B, S, H]`, `encoder_outputs` (list of L, the last is `encoder_output`) and
     `attention` float32 `[B, N, T, S]`, the attention of the decoder's last block to the source.
 
-    Raises:
-        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, an unknown
-            activation, or a rate outside [0, 1).
+    Errors: those of `bert`.
     """
     block = of_blocks(locals())
     check_positive(num_layers=num_layers, hidden_size=hidden_size)
