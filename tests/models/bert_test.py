@@ -1,18 +1,36 @@
+"""BERT and encoders like it. Their numbers are compared with other code's in tests/checkpoints."""
+
 import numpy as np
 import pytest
 
-from tests.models.bert_reference import (
-    CLOSE,
-    SMALL,
-    P,
-    T,
-    V,
-    batch,
-    randomized,
-)
+from tests.layers.reference import randomize
 from tfnlp import models
 from tfnlp.models import albert, bert, bert_pretrainer
 from tfnlp.models.distilbert import teacher_layers
+
+B, T, V, P = 4, 9, 23, 3
+SMALL = dict(vocab_size=V, num_layers=3, hidden_size=16, num_heads=4, intermediate_size=24)
+SMALL.update(max_positions=12)
+LENGTHS = (9, 5, 1, 7)
+CLOSE = dict(rtol=1e-4, atol=1e-4)
+
+
+def batch(rng, positions=False):
+    """Inputs of `B` sequences, the real tokens first as a tokenizer packs them."""
+    mask = np.arange(T) < np.array(LENGTHS)[:, None]
+    inputs = {
+        "input_word_ids": np.where(mask, rng.integers(1, V, (B, T)), 0),
+        "input_mask": mask,
+        "input_type_ids": np.where(mask & (np.arange(T) > 3), 1, 0),
+    }
+    if positions:
+        inputs["masked_lm_positions"] = rng.integers(0, LENGTHS, (P, B)).T
+    return {name: value.astype("int32") for name, value in inputs.items()}
+
+
+def randomized(model, rng, scale=0.3):
+    randomize(model, rng, scale)
+    return model
 
 
 def test_lengths_may_be_given():

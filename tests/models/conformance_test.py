@@ -14,7 +14,7 @@ from tensorboard.plugins.graph import keras_util
 
 from tests.layers.reference import randomize
 from tests.models import (
-    bert_reference,
+    bert_test,
     electra_test,
     gpt_reference,
     seq2seq_test,
@@ -36,7 +36,7 @@ FLOAT32 = {
     "state",
 }  # and all logits
 SAMPLED = {"discriminator_logits", "replaced"}  # of ELECTRA: rounding can change a sample
-BERT, GPT = bert_reference.SMALL, gpt_reference.SMALL
+BERT, GPT = bert_test.SMALL, gpt_reference.SMALL
 rng = np.random.default_rng(0)
 
 
@@ -138,13 +138,13 @@ CELLS = {"input_word_ids": WORDS[:, 0], "context_ids": WORDS[:, 1]}
 CELLS["counts"] = WORDS[:, 2].astype("float32")
 CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1], [0]], "int32")}
 IDS = {"sequence_ids": np.array([[1, 1, 1, 2, 2, 3, 0]] * B, "int32")}
-masked = functools.partial(bert_reference.batch, rng, positions=True)
+masked = functools.partial(bert_test.batch, rng, positions=True)
 MODELS = {
     "bert": (pretrainer("bert"), masked()),
     "albert": (pretrainer("albert", embedding_size=5, dropout=0.1), masked()),
     "distilbert": (pretrainer("distilbert"), masked()),
     "electra": (electra_pretrainer, electra_test.masked_batch(rng)),
-    "electra discriminator": (electra_discriminator, bert_reference.batch(rng)),
+    "electra discriminator": (electra_discriminator, bert_test.batch(rng)),
     "roberta": (pretrainer("roberta"), masked()),
     "mpnet": (pretrainer("mpnet"), masked()),
     "gpt": (pretrainer("gpt", **GPT), TEXT),

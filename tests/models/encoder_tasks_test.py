@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from tests.layers.reference import randomize
-from tests.models.bert_reference import SMALL, B, T, V
+from tests.models.bert_test import SMALL, B, T, V
 from tfnlp import models
 from tfnlp.models import bert, bert_for_tasks, bert_task, gpt, gpt_task, gpt_with_extra_tokens
 from tfnlp.models.first_position import encoder_at_first, for_prediction

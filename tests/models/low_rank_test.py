@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from tests.layers.reference import randomize
-from tests.models import bert_reference
+from tests.models import bert_test
 from tests.models.packed_test import ENCODERS
 from tfnlp import models
 from tfnlp.layers import LowRank
 from tfnlp.models.first_position import encoder_at_first
 
-BERT = bert_reference.SMALL
+BERT = bert_test.SMALL
 ALL = ("query", "key", "value", "attention_output", "intermediate", "output")
 rng = np.random.default_rng(0)
 IDS = rng.integers(1, 9, (2, 6)).astype("int32")

@@ -5,12 +5,12 @@ import pytest
 
 from tests.layers.gradients import gradients, without_rows
 from tests.layers.reference import randomize
-from tests.models import bert_reference, electra_test, gpt_reference
+from tests.models import bert_test, electra_test, gpt_reference
 from tfnlp import models
 from tfnlp.objectives import BertPretraining, GPTPretraining
 from tfnlp.tasks import FineTuning
 
-BERT = dict(bert_reference.SMALL, dropout=0.0, attention_dropout=0.0)
+BERT = dict(bert_test.SMALL, dropout=0.0, attention_dropout=0.0)
 GPT = dict(gpt_reference.SMALL, dropout=0.0, attention_dropout=0.0)
 ENCODERS = {
     "bert": (models.bert, dict(BERT, pooler=False)),
@@ -125,7 +125,7 @@ def masked(batch, places):
     for row, chosen in enumerate(places):
         found["positions"][row, : len(chosen)] = chosen
         found["weights"][row, : len(chosen)] = 1
-        found["ids"][row, : len(chosen)] = rng.integers(0, bert_reference.V, len(chosen))
+        found["ids"][row, : len(chosen)] = rng.integers(0, bert_test.V, len(chosen))
     types = {"positions": "int32", "ids": "int32", "weights": "float32"}
     return {**batch, **{f"masked_lm_{key}": x.astype(types[key]) for key, x in found.items()}}
 
