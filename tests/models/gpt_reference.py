@@ -1,4 +1,4 @@
-"""A tiny GPT, and its formula in float64 numpy, a sequence at a time and without padding."""
+"""A tiny GPT, and the choice of tokens by its logits in numpy."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,7 +9,6 @@ from tfnlp.models import gpt, gpt_pretrainer
 V, L, H, POSITIONS = 19, 2, 16, 16
 SMALL = dict(vocab_size=V, num_layers=L, hidden_size=H, num_heads=4, intermediate_size=24)
 SMALL.update(max_positions=POSITIONS)
-CLOSE = dict(rtol=1e-4, atol=1e-4)
 
 
 def small(seed=0, scale=0.3, **arguments):
@@ -50,22 +49,6 @@ def padded(rows, length=None, left=False, noise=0):
 def real(value, inputs):
     """The real places of `[B, T, ...]`, one array a row."""
     return [v[m > 0] for v, m in zip(np.asarray(value), inputs["input_mask"], strict=True)]
-
-
-def gpt_reference(ids, model, norm_first=False, activation="gelu_tanh", epsilon=1e-5, num_heads=4):
-    """`x_0 = E[ids] + P`, `x_l = block_l(x_{l-1})`, for pre-norm `LN(x_L)` last, `E x_L`.
-
-    `ids`: a list. Returns a list of `[T, H]`, x_0 first, and logits `[T, V]`.
-    """
-    w = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
-    table = w["token_embedding/embeddings"]
-    layers = [(table[ids] + w["position_embedding/embeddings"][: len(ids)])[None]]
-    while part := reference.inside(w, f"layer_{len(layers) - 1}"):
-        kind = dict(activation=activation, norm_first=norm_first, epsilon=epsilon)
-        layers.append(reference.block(layers[-1], part, num_heads, causal=True, **kind))
-    if norm_first:
-        layers[-1] = reference.layer_norm(layers[-1], reference.inside(w, "final_norm"), epsilon)
-    return [x[0] for x in layers], layers[-1][0] @ table.T
 
 
 def next_logits(model, length=POSITIONS):

@@ -1,12 +1,10 @@
+import keras
 import numpy as np
 import pytest
 
 from tests.models.gpt_reference import (
-    CLOSE,
     SMALL,
-    L,
     V,
-    gpt_reference,
     padded,
     real,
     sequences,
@@ -15,7 +13,6 @@ from tests.models.gpt_reference import (
 from tfnlp.models import gpt
 
 ROWS = sequences((9, 1, 5, 7))
-both_orders = pytest.mark.parametrize("norm_first", [False, True])
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["post-norm", "pre-norm"])
@@ -23,28 +20,16 @@ def model(request):
     return small(norm_first=request.param)
 
 
-def pre_norm(model):
-    return "final_norm" in [layer.name for layer in model.layers]
-
-
-def assert_real_places(outputs, inputs, rows, model, **kind):
-    """All outputs, layer by layer, against the formula of each row alone."""
-    np.testing.assert_array_equal(outputs["encoder_outputs"][-1], outputs["sequence_output"])
-    logits = real(outputs["lm_logits"], inputs)
-    layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    layers = [real(x, inputs) for x in layers]
-    for i, row in enumerate(rows):
-        expected, expected_logits = gpt_reference(row, model, pre_norm(model), **kind)
-        assert len(expected) == len(layers) == 1 + L
-        for got, want in zip(layers, expected, strict=True):
-            np.testing.assert_allclose(got[i], want, **CLOSE)
-        np.testing.assert_allclose(logits[i], expected_logits, rtol=1e-3, atol=1e-3)
-
-
 @pytest.mark.parametrize("left", [False, True])
-def test_formula_with_padding_on_either_side(model, left):
+def test_padding_on_either_side_changes_nothing(model, left):
+    """What there is without padding is compared with OpenAI's models in tests/checkpoints."""
     inputs = padded(ROWS, 12, left, noise=V - 1)
-    assert_real_places(model(inputs), inputs, ROWS, model)
+    outputs = model(inputs)
+    np.testing.assert_array_equal(outputs["encoder_outputs"][-1], outputs["sequence_output"])
+    for i, row in enumerate(ROWS):
+        alone = model(padded([row]))
+        for got, want in zip(*map(keras.tree.flatten, (outputs, alone)), strict=True):
+            np.testing.assert_allclose(real(got, inputs)[i], want[0], rtol=1e-5, atol=1e-5)
 
 
 def test_all_weights_but_the_norms_are_bfloat16_under_that_policy():
@@ -53,7 +38,7 @@ def test_all_weights_but_the_norms_are_bfloat16_under_that_policy():
         assert weight.dtype == ("float32" if normal else "bfloat16"), weight.path
 
 
-@both_orders
+@pytest.mark.parametrize("norm_first", [False, True])
 def test_initial_weights(norm_first):
     model = gpt(300, 3, 64, 2, 128, max_positions=64, norm_first=norm_first, initializer_range=0.05)
     residual = 0.05 / 6**0.5 if norm_first else 0.05
