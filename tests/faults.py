@@ -92,8 +92,12 @@ def choose():
 
 
 def tests_of(package, path):
-    """Return the files of a package's tests, those that name the module first."""
-    files = sorted(pathlib.Path("tests", package).rglob("*_test.py"))
+    """Return the files of a package's tests, those that name the module first.
+
+    The numbers of models are compared with other code's where their checkpoints are read.
+    """
+    folders = [package, *(["checkpoints"] if package == "models" else [])]
+    files = sorted(f for x in folders for f in pathlib.Path("tests", x).rglob("*_test.py"))
     stem = pathlib.Path(path).stem
     return sorted(files, key=lambda f: (stem not in f.name, stem not in f.read_text("utf-8")))
 
