@@ -59,7 +59,7 @@ def test_generator_and_discriminator_are_encoders_that_read_the_text_with_sample
     text, replaced = layer(inputs["input_word_ids"], *masked, outputs["mlm_logits"])
     np.testing.assert_array_equal(outputs["replaced"], replaced)
     discriminator = models.electra_discriminator(encoder, model.get_layer("discriminator_head"))
-    read = {**{name: inputs[name] for name in encoder.input}, "input_word_ids": text}
+    read = {**{name: inputs[name] for name in encoder.input}, "input_word_ids": np.asarray(text)}
     marks = discriminator(read)["discriminator_logits"]
     np.testing.assert_allclose(outputs["discriminator_logits"], marks, rtol=1e-5, atol=1e-5)
 

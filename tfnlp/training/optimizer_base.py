@@ -86,26 +86,21 @@ class Optimizer:
         return {"rate": rate, "decay": rate * self.weight_decay if self.weight_decay else None}
 
     def update(
-        self, weight: Tensor, gradient: Tensor, *slots: Tensor, **scalars: Any
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
     ) -> tuple[Tensor, ...]:
         """Return the new values of one weight and its slots, in the order of `slot_names`.
 
-        The scalars are from `scalars`; `decay` is None for a weight that does not decay.
+        `of` are `scalars`; `decay` among them is None for a weight that does not decay.
         """
         raise NotImplementedError
 
     def assign(
-        self,
-        var: tf.Variable,
-        gradient: Gradient,
-        *slots: tf.Variable,
-        **scalars: Any,
+        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], of: dict[str, Any]
     ) -> None:
         """Assign what `update` returns; TensorFlow alone, which may have a kernel for it."""
-        variables = (var, *slots)
-        weight, *values = (variable.read_value() for variable in variables)
-        new = self.update(weight, gradient, *values, **scalars)
-        for variable, value in zip(variables, new, strict=True):
+        weight, *values = (variable.read_value() for variable in (var, *slots))
+        new = self.update(weight, gradient, values, of)
+        for variable, value in zip((var, *slots), new, strict=True):
             variable.assign(value)
 
     def updated(
@@ -125,9 +120,7 @@ class Optimizer:
         each = self._each(gradients, learning_rate)
         for weight, (_, names, gradient, rate, decays) in zip(weights, each, strict=True):
             scalars = self._shared_scalars(shared, rate, step, decays)
-            new, *values = self.update(
-                weight, gradient, *(slots[name] for name in names), **scalars
-            )
+            new, *values = self.update(weight, gradient, [slots[n] for n in names], scalars)
             found.append(new)
             new_slots.update(zip(names, values, strict=True))
         return found, new_slots
@@ -166,7 +159,7 @@ class Optimizer:
             decays: bool,
         ) -> None:
             scalars = self._shared_scalars(shared, rate, step, decays)
-            self.assign(var, gradient, *slots, **scalars)
+            self.assign(var, gradient, slots, scalars)
 
         for variable, names, gradient, rate, decays in self._each(gradients, learning_rate):
             args = (gradient, rate, step, *(self.slots[name].value for name in names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -69,41 +70,27 @@ class AdamW(Optimizer):
         }
 
     def update(
-        self,
-        weight: Tensor,
-        gradient: Tensor,
-        m: Tensor,
-        v: Tensor,
-        rate: Tensor,
-        decay: Tensor | None,
-        beta1_power: Tensor,
-        beta2_power: Tensor,
-        beta1: Tensor,
-        beta2: Tensor,
-        epsilon: Tensor,
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
     ) -> tuple[Tensor, ...]:
-        m += (gradient - m) * (1.0 - beta1)
-        v += (ops.square(gradient) - v) * (1.0 - beta2)
-        rate *= ops.sqrt(1.0 - beta2_power) / (1.0 - beta1_power)
-        if decay is not None:
-            weight -= decay * weight
-        return weight - rate * m / (ops.sqrt(v) + epsilon), m, v
+        m, v = slots
+        m += (gradient - m) * (1.0 - of["beta1"])
+        v += (ops.square(gradient) - v) * (1.0 - of["beta2"])
+        rate = of["rate"] * (ops.sqrt(1.0 - of["beta2_power"]) / (1.0 - of["beta1_power"]))
+        return _decayed(weight, of) - rate * m / (ops.sqrt(v) + of["epsilon"]), m, v
 
     def assign(
         self,
         var: tf.Variable,
         gradient: tf.Tensor,
-        m: tf.Variable,
-        v: tf.Variable,
-        rate: tf.Tensor,
-        decay: tf.Tensor | None,
-        **settings: tf.Tensor,
+        slots: Sequence[tf.Variable],
+        of: dict[str, Any],
     ) -> None:
-        if decay is not None:
-            var.assign_sub(decay * var)
+        _decay(var, of)
+        m, v = (slot.handle for slot in slots)
+        settings = {name: x for name, x in of.items() if name not in ("rate", "decay")}
         # One fused pass over w, m and v.
         tf.raw_ops.ResourceApplyAdam(
-            var=var.handle, m=m.handle, v=v.handle, lr=rate, grad=gradient, **settings
+            var=var.handle, m=m, v=v, lr=of["rate"], grad=gradient, **settings
         )
 
 
@@ -138,23 +125,14 @@ class LAMB(Optimizer):
         }
 
     def update(
-        self,
-        weight: Tensor,
-        gradient: Tensor,
-        m: Tensor,
-        v: Tensor,
-        rate: Tensor,
-        decay: Tensor | None,
-        keep: list[Tensor],
-        add: list[Tensor],
-        corrections: list[Tensor],
-        epsilon: Tensor,
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
     ) -> tuple[Tensor, ...]:
-        m = keep[0] * m + add[0] * gradient
-        v = keep[1] * v + add[1] * ops.square(gradient)
-        u = (m / corrections[0]) / (ops.sqrt(v / corrections[1]) + epsilon)
-        if decay is not None:
-            u += decay * weight
+        keep, add, corrections, rate = (of[x] for x in ("keep", "add", "corrections", "rate"))
+        m = keep[0] * slots[0] + add[0] * gradient
+        v = keep[1] * slots[1] + add[1] * ops.square(gradient)
+        u = (m / corrections[0]) / (ops.sqrt(v / corrections[1]) + of["epsilon"])
+        if of["decay"] is not None:
+            u += of["decay"] * weight
             w_norm, u_norm = ops.norm(weight), ops.norm(u)
             trusted = ops.logical_and(w_norm > 0, u_norm > 0)
             rate *= ops.where(trusted, w_norm / u_norm, 1.0)
@@ -196,30 +174,18 @@ class Adagrad(Optimizer):
         self.initial_accumulator = self.slot_value = initial_accumulator
 
     def update(
-        self,
-        weight: Tensor,
-        gradient: Tensor,
-        accumulator: Tensor,
-        rate: Tensor,
-        decay: Tensor | None,
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
     ) -> tuple[Tensor, ...]:
-        if decay is not None:
-            weight -= decay * weight
-        accumulator += ops.square(gradient)
-        return weight - rate * gradient * ops.rsqrt(accumulator), accumulator
+        accumulator = slots[0] + ops.square(gradient)
+        step = of["rate"] * gradient * ops.rsqrt(accumulator)
+        return _decayed(weight, of) - step, accumulator
 
     def assign(
-        self,
-        var: tf.Variable,
-        gradient: Gradient,
-        accumulator: tf.Variable,
-        rate: tf.Tensor,
-        decay: tf.Tensor | None,
+        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], of: dict[str, Any]
     ) -> None:
-        if decay is not None:
-            var.assign_sub(decay * var)
+        _decay(var, of)
         tf.raw_ops.ResourceApplyAdagrad(
-            var=var.handle, accum=accumulator.handle, lr=rate, grad=gradient
+            var=var.handle, accum=slots[0].handle, lr=of["rate"], grad=gradient
         )
 
 
@@ -239,41 +205,37 @@ class RowwiseAdagrad(Adagrad):
         return (*shape[:1], *[1] * (len(shape) - 1))
 
     def update(
-        self,
-        weight: Tensor,
-        gradient: Tensor,
-        accumulator: Tensor,
-        rate: Tensor,
-        decay: Tensor | None,
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
     ) -> tuple[Tensor, ...]:
-        if decay is not None:
-            weight -= decay * weight
         squares = ops.square(gradient)
         if len(gradient.shape) > 1:
             axes = tuple(range(1, len(gradient.shape)))
             squares = ops.mean(squares, axis=axes, keepdims=True)
-        accumulator += squares  # [rows, 1]
-        return weight - gradient * (rate * ops.rsqrt(accumulator)), accumulator
+        accumulator = slots[0] + squares  # [rows, 1]
+        step = gradient * (of["rate"] * ops.rsqrt(accumulator))
+        return _decayed(weight, of) - step, accumulator
 
     def assign(
-        self,
-        var: tf.Variable,
-        gradient: Gradient,
-        *slots: tf.Variable,
-        **scalars: Any,
+        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], of: dict[str, Any]
     ) -> None:
         if not isinstance(gradient, tf.IndexedSlices):
-            Optimizer.assign(self, var, gradient, *slots, **scalars)
+            Optimizer.assign(self, var, gradient, slots, of)
             return
-        if scalars["decay"] is not None:
-            var.assign_sub(scalars["decay"] * var)
-            scalars["decay"] = None
+        _decay(var, of)
         # Every row is named once. To read it and write it back is faster than to subtract in place.
-        variables = (var, *slots)
-        weight, *values = (tf.gather(x, gradient.indices) for x in variables)
-        new = self.update(weight, gradient.values, *values, **scalars)
-        for variable, rows in zip(variables, new, strict=True):
+        weight, *values = (tf.gather(x, gradient.indices) for x in (var, *slots))
+        new = self.update(weight, gradient.values, values, {**of, "decay": None})
+        for variable, rows in zip((var, *slots), new, strict=True):
             variable.scatter_update(tf.IndexedSlices(rows, gradient.indices))
+
+
+def _decayed(weight: Tensor, of: dict[str, Any]) -> Tensor:
+    return weight if of["decay"] is None else weight - of["decay"] * weight
+
+
+def _decay(var: tf.Variable, of: dict[str, Any]) -> None:
+    if of["decay"] is not None:
+        var.assign_sub(of["decay"] * var)
 
 
 def _float32(value: float) -> Tensor:
