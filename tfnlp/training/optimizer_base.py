@@ -19,6 +19,7 @@ from tfnlp.training.schedules import Rate
 
 Gradient = Any  # a tensor, or with TensorFlow a `tf.IndexedSlices`
 Scalars = Any  # a scalar tensor or a list of them
+Named = dict[str, Any]  # scalar tensors, or lists of them, by name
 
 # Keras's names of biases and of the scale and shift of layer norms.
 _NOT_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
@@ -77,7 +78,7 @@ class Optimizer:
         """Return the shape of the slots of a variable."""
         return shape
 
-    def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
+    def scalars(self, rate: Tensor, step: Tensor) -> Named:
         """Return the arguments of `update` that variables of one rate and step share.
 
         In a graph every constant is an operation: one for each variable would be a fifth of the
@@ -86,20 +87,20 @@ class Optimizer:
         return {"rate": rate, "decay": rate * self.weight_decay if self.weight_decay else None}
 
     def update(
-        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], scalars: Named
     ) -> tuple[Tensor, ...]:
         """Return the new values of one weight and its slots, in the order of `slot_names`.
 
-        `of` are `scalars`; `decay` among them is None for a weight that does not decay.
+        The scalars are from `scalars`; `decay` among them is None for a weight that does not decay.
         """
         raise NotImplementedError
 
     def assign(
-        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], of: dict[str, Any]
+        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], scalars: Named
     ) -> None:
         """Assign what `update` returns; TensorFlow alone, which may have a kernel for it."""
         weight, *values = (variable.read_value() for variable in (var, *slots))
-        new = self.update(weight, gradient, values, of)
+        new = self.update(weight, gradient, values, scalars)
         for variable, value in zip((var, *slots), new, strict=True):
             variable.assign(value)
 

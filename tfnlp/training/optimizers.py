@@ -11,7 +11,7 @@ from keras import ops
 
 from tfnlp.layers.base import Tensor
 from tfnlp.optional_tensorflow import tf
-from tfnlp.training.optimizer_base import Gradient, KerasOptimizer, Optimizer
+from tfnlp.training.optimizer_base import Gradient, KerasOptimizer, Named, Optimizer
 from tfnlp.training.schedules import Rate
 
 
@@ -51,7 +51,7 @@ class AdamW(Optimizer):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
 
-    def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
+    def scalars(self, rate: Tensor, step: Tensor) -> Named:
         betas, epsilon = (self.beta_1, self.beta_2), _float32(self.epsilon)
         powers = [_float32(0.0)] * 2
         if self.bias_correction:
@@ -70,27 +70,24 @@ class AdamW(Optimizer):
         }
 
     def update(
-        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], scalars: Named
     ) -> tuple[Tensor, ...]:
         m, v = slots
-        m += (gradient - m) * (1.0 - of["beta1"])
-        v += (ops.square(gradient) - v) * (1.0 - of["beta2"])
-        rate = of["rate"] * (ops.sqrt(1.0 - of["beta2_power"]) / (1.0 - of["beta1_power"]))
-        return _decayed(weight, of) - rate * m / (ops.sqrt(v) + of["epsilon"]), m, v
+        m += (gradient - m) * (1.0 - scalars["beta1"])
+        v += (ops.square(gradient) - v) * (1.0 - scalars["beta2"])
+        one, two = scalars["beta1_power"], scalars["beta2_power"]
+        rate = scalars["rate"] * (ops.sqrt(1.0 - two) / (1.0 - one))
+        return _decayed(weight, scalars) - rate * m / (ops.sqrt(v) + scalars["epsilon"]), m, v
 
     def assign(
-        self,
-        var: tf.Variable,
-        gradient: tf.Tensor,
-        slots: Sequence[tf.Variable],
-        of: dict[str, Any],
+        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], scalars: Named
     ) -> None:
-        _decay(var, of)
+        _decay(var, scalars)
         m, v = (slot.handle for slot in slots)
-        settings = {name: x for name, x in of.items() if name not in ("rate", "decay")}
+        settings = {name: x for name, x in scalars.items() if name not in ("rate", "decay")}
         # One fused pass over w, m and v.
         tf.raw_ops.ResourceApplyAdam(
-            var=var.handle, m=m, v=v, lr=of["rate"], grad=gradient, **settings
+            var=var.handle, m=m, v=v, lr=scalars["rate"], grad=gradient, **settings
         )
 
 
@@ -113,7 +110,7 @@ class LAMB(Optimizer):
         super().__init__(weight_decay)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
+    def scalars(self, rate: Tensor, step: Tensor) -> Named:
         updates, betas = ops.cast(step, "float32") + 1.0, (self.beta_1, self.beta_2)
         return {
             "rate": rate,
@@ -125,14 +122,14 @@ class LAMB(Optimizer):
         }
 
     def update(
-        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], scalars: Named
     ) -> tuple[Tensor, ...]:
-        keep, add, corrections, rate = (of[x] for x in ("keep", "add", "corrections", "rate"))
+        keep, add, corrections, rate = (scalars[x] for x in ("keep", "add", "corrections", "rate"))
         m = keep[0] * slots[0] + add[0] * gradient
         v = keep[1] * slots[1] + add[1] * ops.square(gradient)
-        u = (m / corrections[0]) / (ops.sqrt(v / corrections[1]) + of["epsilon"])
-        if of["decay"] is not None:
-            u += of["decay"] * weight
+        u = (m / corrections[0]) / (ops.sqrt(v / corrections[1]) + scalars["epsilon"])
+        if scalars["decay"] is not None:
+            u += scalars["decay"] * weight
             w_norm, u_norm = ops.norm(weight), ops.norm(u)
             trusted = ops.logical_and(w_norm > 0, u_norm > 0)
             rate *= ops.where(trusted, w_norm / u_norm, 1.0)
@@ -174,18 +171,18 @@ class Adagrad(Optimizer):
         self.initial_accumulator = self.slot_value = initial_accumulator
 
     def update(
-        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], scalars: Named
     ) -> tuple[Tensor, ...]:
         accumulator = slots[0] + ops.square(gradient)
-        step = of["rate"] * gradient * ops.rsqrt(accumulator)
-        return _decayed(weight, of) - step, accumulator
+        step = scalars["rate"] * gradient * ops.rsqrt(accumulator)
+        return _decayed(weight, scalars) - step, accumulator
 
     def assign(
-        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], of: dict[str, Any]
+        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], scalars: Named
     ) -> None:
-        _decay(var, of)
+        _decay(var, scalars)
         tf.raw_ops.ResourceApplyAdagrad(
-            var=var.handle, accum=slots[0].handle, lr=of["rate"], grad=gradient
+            var=var.handle, accum=slots[0].handle, lr=scalars["rate"], grad=gradient
         )
 
 
@@ -205,37 +202,37 @@ class RowwiseAdagrad(Adagrad):
         return (*shape[:1], *[1] * (len(shape) - 1))
 
     def update(
-        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], of: dict[str, Any]
+        self, weight: Tensor, gradient: Tensor, slots: Sequence[Tensor], scalars: Named
     ) -> tuple[Tensor, ...]:
         squares = ops.square(gradient)
         if len(gradient.shape) > 1:
             axes = tuple(range(1, len(gradient.shape)))
             squares = ops.mean(squares, axis=axes, keepdims=True)
         accumulator = slots[0] + squares  # [rows, 1]
-        step = gradient * (of["rate"] * ops.rsqrt(accumulator))
-        return _decayed(weight, of) - step, accumulator
+        step = gradient * (scalars["rate"] * ops.rsqrt(accumulator))
+        return _decayed(weight, scalars) - step, accumulator
 
     def assign(
-        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], of: dict[str, Any]
+        self, var: tf.Variable, gradient: Gradient, slots: Sequence[tf.Variable], scalars: Named
     ) -> None:
         if not isinstance(gradient, tf.IndexedSlices):
-            Optimizer.assign(self, var, gradient, slots, of)
+            Optimizer.assign(self, var, gradient, slots, scalars)
             return
-        _decay(var, of)
+        _decay(var, scalars)
         # Every row is named once. To read it and write it back is faster than to subtract in place.
         weight, *values = (tf.gather(x, gradient.indices) for x in (var, *slots))
-        new = self.update(weight, gradient.values, values, {**of, "decay": None})
+        new = self.update(weight, gradient.values, values, {**scalars, "decay": None})
         for variable, rows in zip((var, *slots), new, strict=True):
             variable.scatter_update(tf.IndexedSlices(rows, gradient.indices))
 
 
-def _decayed(weight: Tensor, of: dict[str, Any]) -> Tensor:
-    return weight if of["decay"] is None else weight - of["decay"] * weight
+def _decayed(weight: Tensor, scalars: Named) -> Tensor:
+    return weight if scalars["decay"] is None else weight - scalars["decay"] * weight
 
 
-def _decay(var: tf.Variable, of: dict[str, Any]) -> None:
-    if of["decay"] is not None:
-        var.assign_sub(of["decay"] * var)
+def _decay(var: tf.Variable, scalars: Named) -> None:
+    if scalars["decay"] is not None:
+        var.assign_sub(scalars["decay"] * var)
 
 
 def _float32(value: float) -> Tensor:
