@@ -74,9 +74,6 @@ class _Attention(MaskEnds):
     def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
         """Make the weights, of which a score may have none."""
 
-    def project_queries(self, queries: Tensor) -> Tensor:
-        return project_queries(queries, self.query_kernel, self.unit_queries)
-
     def project_keys(self, keys: Tensor) -> Tensor:
         return keys
 
@@ -92,7 +89,8 @@ class _Attention(MaskEnds):
         if projected_keys is None:
             projected_keys = self.project_keys(keys)
         vector = None if self.vector is None else ops.cast(self.vector, self.compute_dtype)
-        scores = energies(self.project_queries(queries), projected_keys, vector)
+        queries = project_queries(queries, self.query_kernel, self.unit_queries)
+        scores = energies(queries, projected_keys, vector)
         weights = ops.softmax(scores + masked_bias(mask), axis=-1)  # [B, T, S]
         return ops.matmul(ops.cast(weights, self.compute_dtype), keys), weights
 

@@ -151,16 +151,14 @@ def encoder_outputs(
 
 def with_pretraining_heads(
     encoder: keras.Model,
-    activation: str,
-    norm_epsilon: float,
-    initializer_range: float,
     max_predictions: int | None,
     masked_lm: bool,
     sentences: str | None,
     name: str,
-    tied: bool = True,
+    initializer_range: float,
+    **head: Any,
 ) -> keras.Model:
-    """Return an encoder with the heads of pretraining, see `bert_pretrainer`.
+    """Return an encoder with the heads of pretraining, see `bert_pretrainer`, `masked_lm_logits`.
 
     `sentences` is what the head on `pooled_output` says of two sentences, such as "next_sentence",
     the start of its name and of that of its logits `[B, 2]`; None: no such head.
@@ -173,10 +171,8 @@ def with_pretraining_heads(
             outputs["sequence_output"],
             positions,
             encoder.get_layer("token_embedding"),
-            activation,
-            norm_epsilon,
-            initializer_range,
-            tied,
+            initializer_range=initializer_range,
+            **head,
         )
     if sentences is not None:
         if "pooled_output" not in outputs:
