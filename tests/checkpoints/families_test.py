@@ -64,7 +64,7 @@ def test_configuration_that_does_not_fit(name, config, said, tmp_path):
 
 def test_an_epsilon_that_distilbert_does_not_state_can_not_be_written(tmp_path):
     encoder = models.distilbert(9, 1, 4, 2, 4, norm_epsilon=1e-5)
-    with pytest.raises(ValueError, match="norm_epsilon=1e-12; model 'distilbert' has 1e-05"):
+    with pytest.raises(ValueError, match="norm_epsilon=1e-12; this model has 1e-05"):
         save_distilbert(encoder, tmp_path / "out")
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import tfnlp.checkpoints.encoder_files
+import tfnlp.checkpoints.mapping
 from tests.checkpoints import checkpoints as bert
 from tests.checkpoints import gpt_checkpoints as gpt
 from tests.checkpoints.faults import no_model_of, one_line
@@ -13,7 +13,7 @@ from tests.checkpoints.gpt_checkpoints import GPT1, GPT2
 from tests.support import golden
 from tfnlp.checkpoints import load_bert, load_gpt
 
-no_model = no_model_of(tfnlp.checkpoints.encoder_files)
+no_model = no_model_of(tfnlp.checkpoints.mapping)
 pytestmark = pytest.mark.usefixtures("no_model")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,7 +107,7 @@ class ConfigNames:
         written: more that is written.
         counts_from_padding: whether positions are counted from `pad_token_id` + 1, RoBERTa's.
         fixed: names in the file and what they are whatever it states.
-        constants: arguments that the file can't state, and the only value that they have.
+        elsewhere: arguments that the tensors tell, or that others read.
     """
 
     model_type: str
@@ -121,7 +122,7 @@ class ConfigNames:
     written: Mapping[str, Any] = field(default_factory=dict)
     counts_from_padding: bool = False
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    constants: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: tuple[str, ...] = ("pooler", "seq_length")
 
     @property
     def arguments(self) -> list[str]:
@@ -193,6 +194,23 @@ class ConfigNames:
             self.activation: words[0],
             **self.written,
         }
+
+    def check_unstated(self, encoder: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+        """Refuse arguments that the file has no word for, as DistilBERT's epsilon."""
+        stated = {*self.arguments, *self.elsewhere}
+        for name, default in defaults_of(encoder).items():
+            value = arguments.get(name, default)
+            if name not in stated and value != default:
+                raise ValueError(
+                    f"Hugging Face's {self.model_type!r} has {name}={default}; this model has "
+                    f"{value}"
+                )
+
+
+def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the arguments of a function with their defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters}
 
 
 def read_size(

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfnlp.checkpoints.config import BERT_SIZES, ConfigNames, layer_arguments
 from tfnlp.checkpoints.encoder_files import EncoderFiles
-from tfnlp.checkpoints.folders import MODEL_FILES, new_folder
+from tfnlp.checkpoints.folders import new_folder
 from tfnlp.checkpoints.heads import task_heads
 from tfnlp.checkpoints.mapping import BERT_EMBEDDINGS, UNTIED, TensorNames
 from tfnlp.checkpoints.pretrained import Pretrained
@@ -63,7 +63,7 @@ class _ElectraFiles(EncoderFiles):
         directory: str | os.PathLike,
         tokenizer: Any = None,
         overwrite: bool = False,
-        **sentences: Any,
+        max_length: int | None = None,
     ) -> None:
         """Write the folder that `from_pretrained` and `load` read.
 
@@ -72,9 +72,8 @@ class _ElectraFiles(EncoderFiles):
         `EncoderFiles.save`.
         """
         if "replaced" not in model.output:
-            return super().save(model, directory, tokenizer, overwrite, **sentences)
-        names = (*MODEL_FILES, *self.tokenizer.names, GENERATOR)
-        with new_folder(directory, names, overwrite) as folder:
+            return super().save(model, directory, tokenizer, overwrite, max_length)
+        with new_folder(directory, (*self.files, GENERATOR), overwrite) as folder:
             super().save(self._alone(model, "", "discriminator"), folder, tokenizer)
             inside = os.path.join(folder, GENERATOR)
             super().save(self._alone(model, _PREFIX, "masked_lm"), inside, tokenizer)

@@ -11,36 +11,23 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfnlp.checkpoints.config import ConfigNames, layer_arguments
-from tfnlp.checkpoints.encoder_tasks import EncoderTasks
-from tfnlp.checkpoints.folders import (
-    MODEL_FILES,
-    find_one,
-    find_weights,
-    new_folder,
-    write_model,
-)
+from tfnlp.checkpoints import mapping
+from tfnlp.checkpoints.config import ConfigNames, defaults_of, layer_arguments
+from tfnlp.checkpoints.folders import MODEL_FILES, find_one, find_weights, new_folder, write_model
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
-from tfnlp.checkpoints.heads import TaskHead, architecture_of
-from tfnlp.checkpoints.mapping import (
-    UNTIED,
-    TensorNames,
-    assign,
-    check_copies,
-    check_layers,
-    read_weights,
-    recognise,
-    separate_copies,
-    tensors_from_weights,
+from tfnlp.checkpoints.heads import (
+    ClassParts,
+    FineTuned,
+    TaskHead,
+    architecture_of,
+    class_parts,
+    read_task,
+    task_config,
 )
+from tfnlp.checkpoints.mapping import UNTIED, TensorNames, tensors_from_weights
 from tfnlp.checkpoints.pretrained import Pretrained
-from tfnlp.checkpoints.sentence_transformers import (
-    SENTENCE_FILES,
-    SentenceSettings,
-    write_sentence_settings,
-)
 from tfnlp.checkpoints.tokenizers.files import TokenizerFiles
 from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE
 from tfnlp.models.shapes import weight_shapes
@@ -49,7 +36,7 @@ _MOST_SHARED = 1000  # layers that share their weights: the file does not hold t
 
 
 @dataclass(frozen=True)
-class EncoderFiles(EncoderTasks):
+class EncoderFiles:
     """The checkpoints of a family of encoders.
 
     Attributes:
@@ -85,23 +72,30 @@ class EncoderFiles(EncoderTasks):
         return self.formats[-1]
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the files that are written."""
+        return (*MODEL_FILES, *self.tokenizer.names)
+
+    @property
     def model_types(self) -> tuple[str, ...]:
+        """What `config.json` calls the kind of model."""
         return (self.config.model_type,)
 
     @property
     def task_heads(self) -> dict[str, TaskHead]:
+        """The classes of transformers that are fine-tuned, to their heads."""
         return {head.architecture: head for head in self.tasks.values()}
 
     def canonical(self, name: str) -> str | None:
+        """Return the name of a tensor without what only some classes put before it."""
         return self.huggingface.canonical(name)
 
     @property
     def outside(self) -> tuple[str, ...]:
+        """What the canonical names of the tensors of all heads begin with."""
         form = self.huggingface
         tasks = [name for head in self.tasks.values() for name in head.beginnings(form.pooler)]
         return (*tasks, *form.outside)
-
-    # Reading.
 
     def load(
         self,
@@ -162,7 +156,7 @@ class EncoderFiles(EncoderTasks):
         weights, heads = self._read(tensors, config, config_path, ignore, tied)
         encoder = self.encoder(**config, seq_length=seq_length, dtype=dtype)
         pretrainer = self.with_heads(encoder, config, heads, max_predictions)
-        assign(encoder if pretrainer is None else pretrainer, weights)
+        mapping.assign(encoder if pretrainer is None else pretrainer, weights)
         return Pretrained(
             encoder,
             pretrainer,
@@ -197,10 +191,10 @@ class EncoderFiles(EncoderTasks):
         tied: bool,
     ) -> tuple[dict[str, np.ndarray], dict[str, bool]]:
         """Return the weights, and which heads are there; set `config["pooler"]`."""
-        form, names = recognise(self.formats, self.title, tensors, ignore)
+        form, names = mapping.recognise(self.formats, self.title, tensors, ignore)
         key, num_layers = self.config.size_key("num_layers"), config["num_layers"]
         if form.layer is not None:
-            check_layers(tensors, names, form.layer, config_path, key, num_layers)
+            mapping.check_layers(tensors, names, form.layer, config_path, key, num_layers)
         elif num_layers * config["group_blocks"] > _MOST_SHARED:
             raise ValueError(
                 f"{config_path} has {key}={num_layers}; expected at most {_MOST_SHARED} layers "
@@ -218,7 +212,7 @@ class EncoderFiles(EncoderTasks):
             # The bias beside the table is the one that counts; the other may be a left-over.
             names |= {form.copies[name]: names.pop(name) for name in form.biases if name in names}
         else:
-            copies = separate_copies(form.copies, names)
+            copies = mapping.separate_copies(form.copies, names)
         needs_pooler = any(heads.get(head) for head in self.needs_pooler)
         if form.pooler is not None:
             config["pooler"] = has(form.pooler) or needs_pooler
@@ -230,8 +224,8 @@ class EncoderFiles(EncoderTasks):
         pairs = ", 2 of sentence pairs whatever id2label" if needs_pooler else ""
         hint = f"sizes from {config_path}{pairs}; `ignore` leaves surplus tensors out"
         shapes = weight_shapes(build, config)
-        weights = read_weights(tensors, names, form.rows(config, shapes), shapes, hint)
-        check_copies(tensors, copies, f"tfnlp's {self.title} shares one array between them")
+        weights = mapping.read_weights(tensors, names, form.rows(config, shapes), shapes, hint)
+        mapping.check_copies(tensors, copies, f"tfnlp's {self.title} shares one array between them")
         return weights, heads
 
     def with_heads(
@@ -260,16 +254,13 @@ class EncoderFiles(EncoderTasks):
         """Return the arguments of an encoder with the activation of its masked-LM head."""
         return {**config, "activation": self.head_activation or config["activation"]}
 
-    # Writing.
-
     def save(
         self,
         model: keras.Model,
         directory: str | os.PathLike,
         tokenizer: Any = None,
         overwrite: bool = False,
-        sentences: SentenceSettings | None = None,
-        sentence_layers: Sequence[keras.layers.Layer] = (),
+        max_length: int | None = None,
     ) -> None:
         """Write the folder that `from_pretrained` and `load` read.
 
@@ -280,8 +271,7 @@ class EncoderFiles(EncoderTasks):
             directory: a folder that does not exist yet, or is empty.
             tokenizer: the tokenizer, or None.
             overwrite: replace a folder that holds such files and nothing else.
-            sentences: write the files of sentence-transformers too, which say this.
-            sentence_layers: the layers of its modules.
+            max_length: longest text that the tokenizer's files state; None: the model's positions.
 
         Raises:
             ValueError: if `model` is not of the family, Hugging Face has no class for its heads, or
@@ -304,15 +294,10 @@ class EncoderFiles(EncoderTasks):
         stated = self.written_config(config, self.classes[heads], tokenizer)
         if any(layer.name.endswith("_table") for layer in model.layers):
             stated["tie_word_embeddings"] = False
-        names = (*MODEL_FILES, *self.tokenizer.names, *SENTENCE_FILES)
-        with new_folder(directory, names, overwrite) as folder:
+        with new_folder(directory, self.files, overwrite) as folder:
             write_model(folder, stated, tensors)
-            length = config["max_positions"]
-            if sentences is not None:
-                write_sentence_settings(folder, sentences, sentence_layers, config["hidden_size"])
-                length = sentences.max_length or length
             if tokenizer is not None:
-                self.tokenizer.write(folder, tokenizer, length)
+                self.tokenizer.write(folder, tokenizer, max_length or config["max_positions"])
 
     def config_of(self, model: keras.Model) -> dict[str, Any]:
         """Return the arguments that made `model` (an encoder, or one with pretraining heads)."""
@@ -324,12 +309,7 @@ class EncoderFiles(EncoderTasks):
                 f"model {model.name!r} is not a {self.title}; give an encoder made by `{name}` or "
                 f"a model made by `{name}_pretrainer`"
             )
-        for name, value in self.config.constants.items():
-            if found[name] != value:
-                raise ValueError(
-                    f"the published {self.title} has {name}={value}; model {model.name!r} has "
-                    f"{found[name]}"
-                )
+        self.config.check_unstated(self.encoder, found)
         if self.huggingface.pooler is not None:
             config["pooler"] = "pooler" in {layer.name for layer in model.layers}
         return config
@@ -378,4 +358,42 @@ class EncoderFiles(EncoderTasks):
         }
 
     def write_tokenizer(self, folder: str, reader: Any, arguments: Mapping[str, Any]) -> None:
+        """Write `tokenizer.json` and the like, of the reader and the encoder's arguments."""
         self.tokenizer.write(folder, reader.tokenizer, arguments.get("max_positions", 512))
+
+    # Fine-tuned checkpoints.
+
+    def read_task(self, path: str | os.PathLike, architecture: str) -> FineTuned:
+        """Return the fine-tuned checkpoint in a folder, which is of a class of transformers."""
+        backbone, weights_path = self.load(path), find_weights(path)
+        config_path = find_one(weights_path.parent, self.configurations, "configuration")
+        tensors = open_tensors(weights_path)
+        return read_task(backbone, tensors, config_path, architecture, self.tasks, self.canonical)
+
+    def write_task(
+        self,
+        directory: str | os.PathLike,
+        task_model: Any,
+        arguments: Mapping[str, Any],
+        overwrite: bool = False,
+    ) -> None:
+        """Write the folder of a `TaskModel` that the Auto classes of transformers and tfnlp read.
+
+        `arguments` are those that made the encoder, without the tokens of the task.
+        """
+        parts = self.class_parts(task_model, arguments)
+        # A run that was pretrained here keeps only the arguments that it was given.
+        arguments = {**defaults_of(self.encoder), **arguments}
+        tensors = {**tensors_from_weights(parts.rows, task_model.model), **parts.heads}
+        tokenizer = task_model.reader.tokenizer
+        stated = self.written_config(arguments, parts.architecture, tokenizer)
+        stated |= task_config(task_model.task)
+        with new_folder(directory, self.files, overwrite) as folder:
+            write_model(folder, stated, tensors)
+            self.tokenizer.write(folder, tokenizer, arguments["max_positions"])
+
+    def class_parts(self, task_model: Any, arguments: Mapping[str, Any]) -> ClassParts:
+        """Return a fine-tuned model in the names of its class of transformers."""
+        self.config.check_unstated(self.encoder, arguments)
+        head = self.tasks[task_model.task.output]
+        return class_parts(task_model, head, self.huggingface, arguments)

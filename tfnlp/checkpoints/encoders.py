@@ -279,7 +279,6 @@ DISTILBERT_FILES = EncoderFiles(
         activation="activation",
         # Sinusoids are only initial values of the table, which is stored.
         written={"sinusoidal_pos_embds": False, "pad_token_id": 0},
-        constants={"norm_epsilon": 1e-12},
     ),
     formats=(
         TensorNames(

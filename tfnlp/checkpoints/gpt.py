@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import pathlib
 import re
@@ -14,7 +13,13 @@ import keras
 import numpy as np
 
 from tfnlp.checkpoints import gpt_openai
-from tfnlp.checkpoints.config import ACTIVATIONS, ConfigNames, layer_arguments, read_size
+from tfnlp.checkpoints.config import (
+    ACTIVATIONS,
+    ConfigNames,
+    defaults_of,
+    layer_arguments,
+    read_size,
+)
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.folders import find_one, find_weights
 from tfnlp.checkpoints.formats.json_files import read_json
@@ -130,8 +135,7 @@ class GPTKind(EncoderFiles):
         tokenizer: GPTTokenizer | GPT2Tokenizer | None,
     ) -> dict[str, Any]:
         """Return the contents of `config.json`; arguments that are not given are the usual ones."""
-        usual = {name: p.default for name, p in inspect.signature(gpt).parameters.items()}
-        config = {**usual, **config}
+        config = {**defaults_of(gpt), **config}
         stated = self.config.write(config, architecture)
         wide, hidden = config["intermediate_size"], config["hidden_size"]
         if not self.norm_first and wide != 4 * hidden:
@@ -187,6 +191,7 @@ def _config(
         activation=activation,
         default_activation=default,
         activations=words,
+        elsewhere=("intermediate_size", "norm_first"),
         optional={
             "scale_attn_weights": True,
             "scale_attn_by_inverse_layer_idx": False,

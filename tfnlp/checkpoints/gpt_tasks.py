@@ -17,7 +17,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfnlp.checkpoints.family_files import FamilyFiles
 from tfnlp.checkpoints.folders import MODEL_FILES, find_weights, new_folder, write_model
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.gpt import GPT2_FILES, HEAD, KINDS, load_gpt, save_gpt
@@ -39,10 +38,8 @@ ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
 _TOLERANCE = 1e-5  # of a bias that moves
 
 
-class GPTFiles(FamilyFiles):
-    """The files of GPT and GPT-2, Hugging Face's and OpenAI's."""
-
-    takes_adapters = False
+class GPTFiles:
+    """The files of GPT and GPT-2, Hugging Face's and OpenAI's; its methods are `EncoderFiles`'."""
 
     @property
     def model_types(self) -> tuple[str, ...]:
@@ -76,9 +73,9 @@ class GPTFiles(FamilyFiles):
         write_byte_pairs(folder, reader.tokenizer)
         write_task_tokens(folder, reader.tokenizer, arguments["vocab_size"], ends, positions)
 
-    def read_task(self, path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
+    def read_task(self, path: str | os.PathLike, architecture: str) -> FineTuned:
         (kind,) = (kind for kind in KINDS.values() if architecture in kind.task_heads)
-        found = kind.read_task(path, architecture, dtype)
+        found = kind.read_task(path, architecture)
         backbone, tokenizer_path = found.backbone, find_weights(path).parent / NAME
         ends = _ends(tokenizer_path)
         if ends is not None:

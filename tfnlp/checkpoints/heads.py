@@ -13,7 +13,7 @@ import numpy as np
 from tfnlp.checkpoints.config import check_values
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import Tensors
-from tfnlp.checkpoints.mapping import Row, check_tensors, table_names
+from tfnlp.checkpoints.mapping import Row, TensorNames, check_tensors, table_names
 from tfnlp.models.task_heads import (
     HEADS,
     ChoiceHead,
@@ -139,6 +139,27 @@ class ClassParts:
     architecture: str
     rows: Mapping[str, Row]
     heads: Mapping[str, np.ndarray]
+
+
+def class_parts(
+    task_model: Any, head: TaskHead, form: TensorNames, arguments: Mapping[str, Any]
+) -> ClassParts:
+    """Return a fine-tuned encoder of these arguments in the names of a format."""
+    if head.pooler and not arguments.get("pooler", True):
+        raise ValueError(
+            f"the model has no pooler, on which Hugging Face's {head.architecture} stands"
+        )
+    paths = {weight.path for weight in task_model.model.weights}
+    rows = {
+        path: row._replace(names=tuple(form.base + name for name in row.names))
+        for path, row in form.rows(arguments, paths).items()
+    }
+    inside = form.pooler or "\0"  # a task's own layer may stand where others have the pooler
+    heads = {
+        form.base + name if name.startswith(inside) else name: array
+        for name, array in written_head(task_model.model, head, task_model.task).items()
+    }
+    return ClassParts(head.architecture, rows, heads)
 
 
 def architecture_of(config: Mapping[str, Any], known: Collection[str]) -> str | None:

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from tfnlp.checkpoints.family_files import FamilyFiles
+from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.folders import find_one, find_weights, new_folder, write_model
 from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
+from tfnlp.checkpoints.gpt_tasks import GPTFiles
 from tfnlp.checkpoints.heads import SPEC
 from tfnlp.checkpoints.mapping import Row, table_names
 from tfnlp.models import low_rank_updates
@@ -105,7 +106,7 @@ def is_base(path: str) -> bool:
     return config.is_file() and not {"model_type", "architectures"}.isdisjoint(read_json(config))
 
 
-def write_merged(folder: str, base: str, directory: str, files: FamilyFiles) -> None:
+def write_merged(folder: str, base: str, directory: str, files: EncoderFiles | GPTFiles) -> None:
     """Write the checkpoint that the adapters in a folder and their model make together.
 
     `base` is the folder of a checkpoint of Hugging Face, `files` those of its family, `directory`
@@ -135,7 +136,7 @@ class _Adapter:
     transformers put before them: adapters are made on another class than their model was saved as.
     """
 
-    def __init__(self, folder: str, files: FamilyFiles) -> None:
+    def __init__(self, folder: str, files: EncoderFiles | GPTFiles) -> None:
         place = pathlib.Path(folder)
         self.path, self.files = place / CONFIG, files
         self.config = config = read_json(self.path)

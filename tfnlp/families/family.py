@@ -13,7 +13,8 @@ from keras import Model
 
 from tfnlp.cards import card_of
 from tfnlp.checkpoints import Pretrained
-from tfnlp.checkpoints.family_files import FamilyFiles
+from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.checkpoints.gpt_tasks import GPTFiles
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.families.preparation import Preparation
 from tfnlp.families.sentences import Embedding, embedded, measured_on_pairs, sentence_settings
@@ -54,7 +55,7 @@ class Family(abc.ABC):
     unrecorded_heads: ClassVar[frozenset[str]] = frozenset()
     evaluation: ClassVar[type[EvaluationSettings]]
     prediction: ClassVar[type[PredictionSettings]]
-    files: ClassVar[FamilyFiles | None] = None
+    files: ClassVar[EncoderFiles | GPTFiles | None] = None
 
     # Training.
 

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tfnlp import hub
 from tfnlp.checkpoints.encoder_files import EncoderFiles
-from tfnlp.checkpoints.family_files import FamilyFiles
 from tfnlp.checkpoints.gpt_tasks import GPTFiles
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.formats.format import Format, Place
@@ -77,7 +76,7 @@ class Pair(GraphedModel):
     """
 
     pretrained = True
-    files: ClassVar[type[FamilyFiles]]
+    files: ClassVar[type[EncoderFiles] | type[GPTFiles]]
     family: ClassVar[str]
     served: ClassVar[tuple[str, ...]]
 

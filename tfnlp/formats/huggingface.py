@@ -6,9 +6,16 @@ import os
 from typing import Any
 
 from tfnlp.checkpoints.encoder_files import EncoderFiles
+from tfnlp.checkpoints.folders import new_folder
 from tfnlp.checkpoints.heads import architecture_of
 from tfnlp.checkpoints.pretrained import Pretrained
-from tfnlp.checkpoints.sentence_transformers import MODULES, read_sentences, transformer_folder
+from tfnlp.checkpoints.sentence_transformers import (
+    MODULES,
+    SENTENCE_FILES,
+    read_sentences,
+    transformer_folder,
+    write_sentence_settings,
+)
 from tfnlp.formats.format import Format, Place
 from tfnlp.formats.graphed import why_only_module
 
@@ -91,10 +98,11 @@ class SentenceTransformers(HuggingFace):
         return "" if has else "has no vocabulary, which sentence-transformers needs"
 
     def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
-        how, layers = model.family.sentence_settings(model), model.sentence_layers
-        given = {"sentences": how, "sentence_layers": layers}
-        files, tokenizer = model.family.files, model.tokenizer
-        files.save(model.encoder, folder, tokenizer, settings.overwrite, **given)
+        how, files = model.family.sentence_settings(model), model.family.files
+        names, size = (*files.files, *SENTENCE_FILES), model.config["hidden_size"]
+        with new_folder(folder, names, settings.overwrite) as made:
+            files.save(model.encoder, made, model.tokenizer, max_length=how.max_length)
+            write_sentence_settings(made, how, model.sentence_layers, size)
         return {"checkpoint": folder}
 
     def recognises(self, place: Place) -> bool:

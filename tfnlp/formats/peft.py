@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.heads import task_config
 from tfnlp.checkpoints.peft import (
     base_of,
@@ -39,7 +40,7 @@ class Peft(Format):
                 "has no adapters: it was not trained with `lora`; `format` huggingface writes the "
                 "whole model"
             )
-        if model.family.files is None or not model.family.files.takes_adapters:
+        if not isinstance(model.family.files, EncoderFiles):
             return (
                 f"is {model.family.title} with tokens of its own around texts, which PEFT's "
                 "adapters do not hold; `format` huggingface writes the whole model"
