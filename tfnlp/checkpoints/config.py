@@ -136,11 +136,11 @@ class ConfigNames:
         return next(key for key, ours in self.sizes.items() if ours == argument)
 
     def read(self, path: pathlib.Path, title: str, activation: str | None = None) -> dict[str, Any]:
-        """Return the arguments of the encoder that a file states.
+        """Return the arguments of the encoder that a file states; without one, the usual ones.
 
         `title` is that of the family; `activation` replaces the file's.
         """
-        config = read_json(path)
+        config = read_json(path) if path.is_file() else {}
         if config.get("model_type", self.model_type) != self.model_type:
             raise ValueError(
                 f"{path} has model_type={shown(config['model_type'])}; expected that of a {title}, "
@@ -166,12 +166,25 @@ class ConfigNames:
                     f"{self.size_key('max_positions')}={positions} - 1"
                 )
             arguments |= {"padding_id": padding, "max_positions": positions - padding - 1}
-        check_heads(path, arguments, self.sizes)
-        for key, (argument, *limits) in self.numbers.items():
-            arguments[argument] = read_number(path, config, key, *limits)
+        if arguments["hidden_size"] % arguments["num_heads"]:
+            keys = map(self.size_key, ("hidden_size", "num_heads"))
+            wide, heads = (f"{key}={stated[key]}" for key in keys)
+            raise ValueError(f"{path} has {wide}, which is not a multiple of {heads}")
+        for key, (argument, default, low, high) in self.numbers.items():
+            value = config.get(key, default)
+            if type(value) not in (int, float) or not low <= value < high:
+                raise ValueError(
+                    f"{path} has {key}={shown(value)}; expected a number from {low} to below {high}"
+                )
+            arguments[argument] = float(value)
         if activation is None:
-            words = self.activation, self.default_activation, self.activations
-            activation = read_activation(path, config, *words)
+            word = config.get(self.activation, self.default_activation)
+            if type(word) is not str or word not in self.activations:
+                raise ValueError(
+                    f"{path} has {self.activation}={shown(word)}; expected one of "
+                    f"{sorted(self.activations)}"
+                )
+            activation = self.activations[word]
         return {**arguments, "activation": activation}
 
     def write(self, config: Mapping[str, Any], architecture: str) -> dict[str, Any]:
@@ -225,47 +238,6 @@ def read_size(
             f"{path} has {key}={shown(value)}; expected a whole number from {least} to below 2^31"
         )
     return value
-
-
-def read_number(
-    path: pathlib.Path,
-    config: Mapping[str, Any],
-    key: str,
-    default: float,
-    low: float,
-    high: float,
-) -> float:
-    """Return `config[key]`, a number from `low` to below `high`, or the default if it is absent."""
-    value = config.get(key, default)
-    if type(value) not in (int, float) or not low <= value < high:
-        raise ValueError(
-            f"{path} has {key}={shown(value)}; expected a number from {low} to below {high}"
-        )
-    return float(value)
-
-
-def read_activation(
-    path: pathlib.Path,
-    config: Mapping[str, Any],
-    key: str,
-    default: str,
-    names: Mapping[str, str],
-) -> str:
-    """Return tfnlp's name of the activation `config[key]`; `names` are the file's words for it."""
-    stated = config.get(key, default)
-    if type(stated) is not str or stated not in names:
-        raise ValueError(f"{path} has {key}={shown(stated)}; expected one of {sorted(names)}")
-    return names[stated]
-
-
-def check_heads(path: pathlib.Path, arguments: Mapping[str, Any], sizes: Mapping[str, str]) -> None:
-    """Raise ValueError for a number of attention heads that does not divide the width."""
-    if arguments["hidden_size"] % arguments["num_heads"]:
-        width, heads = (
-            next(f"{key}={arguments[ours]}" for key, ours in sizes.items() if ours == name)
-            for name in ("hidden_size", "num_heads")
-        )
-        raise ValueError(f"{path} has {width}, which is not a multiple of {heads}")
 
 
 def layer_arguments(model: keras.Model, prefix: str = "") -> dict[str, Any] | None:

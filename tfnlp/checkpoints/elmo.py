@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -16,15 +16,16 @@ from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.mapping import Shape, check_tensors, table_names
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.models import elmo, elmo_pretrainer
+from tfnlp.models.elmo import MAX_CHARACTERS
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.lines import shown
 
 FILES = ("options.json", "weights.hdf5")  # what `save_elmo` writes
-CHARACTERS = 262  # at inference; 261 in training, which counts no padding: the same table
-MAX_CHARACTERS = 50
-ACTIVATIONS = ("relu", "tanh")
+CHARACTERS, ACTIVATIONS = 262, ("relu", "tanh")
+_LARGEST = 2**31
+_CLIP = "a number from 0 to 1e6, or null"
+_FILTERS = f"pairs [width, number], of widths from 1 to {MAX_CHARACTERS} and numbers from 1"
 _ABSENT = object()
-_LARGEST = 2**31 - 1
 
 
 def load_elmo(
@@ -176,59 +177,40 @@ def save_elmo(
                 file.create_dataset(name, data=array)
 
 
-def _whole(low: int, high: int) -> tuple[Callable[[Any], bool], str]:
-    def valid(value: Any) -> bool:
-        return type(value) is int and low <= value <= high
-
-    return valid, f"a whole number from {low} to {high}"
-
-
-def _are_filters(value: Any) -> bool:
-    return isinstance(value, list) and value != [] and all(map(_is_filter, value))
-
-
-def _is_filter(pair: Any) -> bool:
-    if not isinstance(pair, list) or len(pair) != 2 or not all(type(n) is int for n in pair):
-        return False
-    return 1 <= pair[0] <= MAX_CHARACTERS and 1 <= pair[1] <= _LARGEST
-
-
-_CLIP = (
-    lambda value: type(value) in (int, float) and 0 <= value <= 1e6,
-    "a number from 0 to 1e6, or null",
-    None,
-)
-
-
-# key: argument, test of its value, what is expected, and bilm-tf's default if it may be absent
-_OPTIONS = {
-    "lstm.dim": ("units", *_whole(1, _LARGEST)),
-    "lstm.projection_dim": ("projection_size", *_whole(1, _LARGEST)),
+# key: argument, what it may be, and bilm-tf's default if it may be absent
+_OPTIONS: dict[str, tuple[Any, ...]] = {
+    "lstm.dim": ("units", range(1, _LARGEST)),
+    "lstm.projection_dim": ("projection_size", range(1, _LARGEST)),
     # Not more layers than can be compared with the file.
-    "lstm.n_layers": ("num_layers", *_whole(1, 1000), 1),
-    "lstm.cell_clip": ("cell_clip", *_CLIP),
-    "lstm.proj_clip": ("projection_clip", *_CLIP),
-    "lstm.use_skip_connections": (
-        "residual", lambda value: type(value) is bool, "true or false",
-    ),
-    "char_cnn.activation": (
-        "activation", lambda value: value in ACTIVATIONS, f"one of {list(ACTIVATIONS)}",
-    ),
-    "char_cnn.embedding.dim": ("embedding_size", *_whole(1, _LARGEST)),
-    "char_cnn.filters": (
-        "filters", _are_filters,
-        f"pairs [width, number], of widths from 1 to {MAX_CHARACTERS} and numbers from 1",
-    ),
-    "char_cnn.n_highway": ("num_highway", *_whole(0, 1000), 0),
-    "char_cnn.n_characters": (
-        "num_characters", _whole(CHARACTERS - 1, CHARACTERS)[0],
-        f"{CHARACTERS} (or {CHARACTERS - 1}, of a training run)",
-    ),
-    "char_cnn.max_characters_per_token": (
-        "max_characters", _whole(MAX_CHARACTERS, MAX_CHARACTERS)[0],
-        f"{MAX_CHARACTERS}, the length of words in tfnlp",
-    ),
-}  # fmt: skip
+    "lstm.n_layers": ("num_layers", range(1, 1001), 1),
+    "lstm.cell_clip": ("cell_clip", _CLIP, None),
+    "lstm.proj_clip": ("projection_clip", _CLIP, None),
+    "lstm.use_skip_connections": ("residual", (True, False)),
+    "char_cnn.activation": ("activation", ACTIVATIONS),
+    "char_cnn.embedding.dim": ("embedding_size", range(1, _LARGEST)),
+    "char_cnn.filters": ("filters", _FILTERS),
+    "char_cnn.n_highway": ("num_highway", range(1001), 0),
+    # In training, which counts no padding, one less: the same table.
+    "char_cnn.n_characters": ("num_characters", (CHARACTERS, CHARACTERS - 1)),
+    "char_cnn.max_characters_per_token": ("max_characters", (MAX_CHARACTERS,)),
+}
+
+
+def _is_one(value: Any, allowed: Any) -> bool:
+    """Return whether the value of an option is among those that are allowed."""
+    if allowed == _CLIP:
+        return type(value) in (int, float) and 0 <= value <= 1e6
+    if allowed == _FILTERS:
+        sizes = (range(1, MAX_CHARACTERS + 1), range(1, _LARGEST))
+        pairs = isinstance(value, list) and value and all(isinstance(p, list) for p in value)
+        return pairs and all(len(p) == 2 and all(map(_is_one, p, sizes)) for p in value)
+    return type(value) is type(allowed[0]) and value in allowed
+
+
+def _wanted(allowed: Any) -> str:
+    if isinstance(allowed, range):
+        return f"a whole number from {allowed[0]} to {allowed[-1]}"
+    return allowed if isinstance(allowed, str) else " or ".join(map(str, allowed))
 
 
 def read_options(path: pathlib.Path) -> dict[str, Any]:
@@ -240,16 +222,16 @@ def read_options(path: pathlib.Path) -> dict[str, Any]:
     options = read_json(path)
     found: dict[str, Any] = {}
     faults: list[str] = []
-    for key, (argument, valid, expected, *default) in _OPTIONS.items():
+    for key, (argument, allowed, *default) in _OPTIONS.items():
         value = options
         for part in key.split("."):
             value = value.get(part, _ABSENT) if isinstance(value, dict) else _ABSENT
         if default and value in (None, _ABSENT):
             (value,) = default
         elif value is _ABSENT:
-            faults.append(f"missing {key}, expected {expected}")
-        elif not valid(value):
-            faults.append(f"{key}={shown(value)}, expected {expected}")
+            faults.append(f"missing {key}, expected {_wanted(allowed)}")
+        elif not _is_one(value, allowed):
+            faults.append(f"{key}={shown(value)}, expected {_wanted(allowed)}")
         found[argument] = value
     if not faults and found["units"] <= found["projection_size"]:
         faults.append(
@@ -285,10 +267,9 @@ def config_of(encoder: keras.Model) -> dict[str, Any]:
 def options_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that `read_options` converts to `config`."""
     faults = []
-    if config["num_characters"] != CHARACTERS:
-        faults.append(f"num_characters={config['num_characters']}, expected {CHARACTERS}")
-    if config["activation"] not in ACTIVATIONS:
-        faults.append(f"activation={config['activation']!r}, expected one of {list(ACTIVATIONS)}")
+    for name, allowed in (("num_characters", (CHARACTERS,)), ("activation", ACTIVATIONS)):
+        if config[name] not in allowed:
+            faults.append(f"{name}={config[name]!r}, expected {_wanted(allowed)}")
     if config["units"] <= config["projection_size"]:
         faults.append(
             f"units={config['units']}, expected more than projection_size="

@@ -8,6 +8,7 @@ shapes of the weights in order: positions, tokens, then the weights of each bloc
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pathlib
 import re
@@ -15,16 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.checkpoints.config import check_heads, read_activation, read_number, read_size
+from tfnlp.checkpoints.config import ConfigNames
 from tfnlp.checkpoints.formats.json_files import read_json
 from tfnlp.checkpoints.formats.tensors import FLOATS, Tensors, reading
 from tfnlp.checkpoints.mapping import TensorNames, Words
-from tfnlp.text.lines import shown
 
 CONFIGURATION = "hparams.json"
 SHAPES = "params_shapes.json"
 SAME_SIZES = {"n_embd": "hidden_size", "n_layer": "num_layers", "n_head": "num_heads"}
-_SIZES = {"n_vocab": "vocab_size", "n_ctx": "max_positions", **SAME_SIZES}
 # Of Hugging Face, whose defaults are constants in OpenAI's code of both models.
 NUMBERS = {
     "resid_pdrop": ("dropout", 0.1, 0.0, 1.0),
@@ -32,8 +31,6 @@ NUMBERS = {
     "layer_norm_epsilon": ("norm_epsilon", 1e-5, 0.0, 1.0),
     "initializer_range": ("initializer_range", 0.02, 0.0, 1000.0),
 }
-_CONSTANTS = {argument: default for argument, default, *_ in NUMBERS.values()}
-_CONSTANTS["activation"] = "gelu_tanh"
 # OpenAI's code of both models, and `openai-gpt` of transformers, call the tanh form "gelu".
 OPENAI_ACTIVATIONS = {
     "gelu": "gelu_tanh",
@@ -44,6 +41,14 @@ OPENAI_ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
 }
+# Of GPT-2; of GPT it states what is not usual: `n_head`, `afn` and `ln_eps`.
+HPARAMS = ConfigNames(
+    "gpt",
+    sizes={"n_vocab": "vocab_size", "n_ctx": "max_positions", **SAME_SIZES},
+    numbers={"ln_eps" if "norm" in key else key: limits for key, limits in NUMBERS.items()},
+    activation="afn",
+    activations=OPENAI_ACTIVATIONS,
+)
 _PIECE = re.compile(r"params_(\d+)\.npy")
 _MOST_AXES = 3
 _IN_LAYER = 12  # tensors
@@ -95,7 +100,7 @@ def open_pieces(folder: pathlib.Path) -> Tensors:
     shapes = _read_shapes(folder / SHAPES)
     pieces = _pieces(folder)
     sizes = [math.prod(shape) for shape in shapes]
-    held = sum(len(piece) for piece in pieces)
+    *starts, held = np.cumsum([0, *map(len, pieces)])
     if held != sum(sizes):
         raise ValueError(
             f"{folder} holds {held} numbers in params_0.npy to params_{len(pieces) - 1}.npy, but "
@@ -109,10 +114,10 @@ def open_pieces(folder: pathlib.Path) -> Tensors:
 
     def read(name: str) -> np.ndarray:
         first, last, shape = spans[name]
-        parts, start = [], 0
-        for piece in pieces:
-            parts.append(piece[max(first - start, 0) : max(last - start, 0)])
-            start += len(piece)
+        parts = [
+            piece[max(first - start, 0) : max(last - start, 0)]
+            for start, piece in zip(starts, pieces, strict=True)
+        ]
         return np.concatenate(parts, dtype=np.float32).reshape(shape)
 
     entries = {name: (shape, "float32") for name, (_, _, shape) in spans.items()}
@@ -122,8 +127,8 @@ def open_pieces(folder: pathlib.Path) -> Tensors:
 def read_sizes(folder: pathlib.Path, tensors: Tensors) -> dict[str, Any]:
     """Return the arguments of `tfnlp.models.gpt`.
 
-    The sizes are those of the tensors; the number of heads is in `hparams.json`, or 12 as in the
-    published model.
+    The sizes are those of the tensors if `hparams.json` does not state them; the number of heads
+    is 12, as in the published model.
     """
     shapes = tensors.shapes
     for name, rank in (("pos", 2), ("we", 2), ("h0/mlp/c_fc/w", 3)):
@@ -132,46 +137,24 @@ def read_sizes(folder: pathlib.Path, tensors: Tensors) -> dict[str, Any]:
                 f"{tensors.path} has shape {list(shapes[name])} for {name!r}, expected one of "
                 f"{rank} sizes; is it the list of a GPT?"
             )
-    sizes = {
-        "vocab_size": shapes["we"][0],
-        "num_layers": (len(shapes) - 2) // _IN_LAYER,
-        "hidden_size": shapes["we"][1],
-        "intermediate_size": shapes["h0/mlp/c_fc/w"][2],
-        "max_positions": shapes["pos"][0],
+    stated = {
+        "n_vocab": shapes["we"][0],
+        "n_layer": (len(shapes) - 2) // _IN_LAYER,
+        "n_embd": shapes["we"][1],
+        "n_ctx": shapes["pos"][0],
+        "n_head": _HEADS,
     }
-    path = folder / CONFIGURATION
-    config = read_json(path) if path.is_file() else {}
-    for key, argument in _SIZES.items():
-        if argument in sizes and config.get(key, sizes[argument]) != sizes[argument]:
-            raise ValueError(
-                f"{path} has {key}={shown(config[key])}, but the tensors have {sizes[argument]}; "
-                "do the files belong together?"
-            )
-    if "n_head" not in config and sizes["hidden_size"] % _HEADS:
-        raise ValueError(
-            f"{path} states no n_head, and the {_HEADS} heads of the published GPT don't divide "
-            f"n_embd={sizes['hidden_size']}; state it there"
-        )
-    epsilon = _CONSTANTS["norm_epsilon"]
-    arguments = {
-        **sizes,
-        **_CONSTANTS,
-        "norm_first": False,
-        "num_heads": read_size(path, {"n_head": _HEADS, **config}, "n_head", "GPT"),
-        "activation": read_activation(path, config, "afn", "gelu", OPENAI_ACTIVATIONS),
-        "norm_epsilon": read_number(path, config, "ln_eps", epsilon, 0.0, 1.0),
-    }
-    check_heads(path, arguments, _SIZES)
-    return arguments
+    names = dataclasses.replace(HPARAMS, optional=stated)
+    arguments = names.read(folder / CONFIGURATION, "GPT")
+    wide = shapes["h0/mlp/c_fc/w"][2]
+    return {**arguments, "intermediate_size": wide, "norm_first": False}
 
 
 def read_hparams(path: pathlib.Path) -> dict[str, Any]:
     """Return the arguments of `tfnlp.models.gpt` that the `hparams.json` of a GPT-2 states."""
-    config = read_json(path)
-    arguments = {name: read_size(path, config, key, "GPT") for key, name in _SIZES.items()}
-    check_heads(path, arguments, _SIZES)
+    arguments = HPARAMS.read(path, "GPT")
     wide = 4 * arguments["hidden_size"]
-    return {**arguments, "intermediate_size": wide, **_CONSTANTS, "norm_first": True}
+    return {**arguments, "intermediate_size": wide, "norm_first": True}
 
 
 def _read_shapes(path: pathlib.Path) -> list[tuple[int, ...]]:
