@@ -18,7 +18,7 @@ from tests.published import repositories
 from tests.published.conftest import constants
 from tests.published.hub_server import files_in
 from tests.support import golden, run_python
-from tfnlp.families.published import model_files
+from tfnlp.families.recognition import model_files
 from tfnlp.formats import Module
 from tfnlp.published import fetch
 

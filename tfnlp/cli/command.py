@@ -142,7 +142,7 @@ def _local_model(options: argparse.Namespace) -> Iterator[None]:
         yield
         return
 
-    from tfnlp.families.published import opened
+    from tfnlp.families.recognition import opened
 
     options.given_model = options.model = model_place(options.model)
     with opened(options.model) as place:

@@ -140,7 +140,7 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _inspect(options: argparse.Namespace) -> None:
-    from tfnlp.families.published import opened_modules
+    from tfnlp.families.recognition import opened_modules
     from tfnlp.hub import audit
     from tfnlp.runs.front_door import inspect
 

@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
         ValueError: for anything else; says what it is and what was expected.
         OSError: if a published model can't be downloaded.
     """
-    from tfnlp.families.published import opened
+    from tfnlp.families.recognition import opened
 
     path = model_place(given_path(path, "path"))
     with opened(path) as place:
@@ -307,7 +307,7 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
         an `Inspection` for each module; printed it says what the module takes and returns and how
         to call it.
     """
-    from tfnlp.families.published import opened_modules
+    from tfnlp.families.recognition import opened_modules
     from tfnlp.hub import inspect as inspect_module
 
     with opened_modules(model_place(given_path(path, "path"))) as folders:
@@ -336,7 +336,7 @@ def verify(folder: str | os.PathLike[str], texts: Any = None, **settings: Any) -
         ImportError: if the interpreter lacks the libraries.
         OSError: if something can't be read or written.
     """
-    from tfnlp.families.published import opened
+    from tfnlp.families.recognition import opened
     from tfnlp.runs.verifying import verified
 
     folder = model_place(given_path(folder, "folder"))

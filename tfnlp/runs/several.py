@@ -177,7 +177,7 @@ def search(config: Any, work: Any) -> dict[str, Any]:
     if can_draw(PICTURE):
         plot_search(good, os.path.join(config.output, PICTURE), work.metric)
     found = _chosen(config, work, best, runs, _trials_table(trials, work.metric), {})
-    results = task_folder.read_json(os.path.join(found["folder"], task_folder.RESULTS))
+    results = task_folder.read_ending(os.path.join(found["folder"], task_folder.RESULTS))
     return {**results, **found, "trials": trials}
 
 
@@ -244,7 +244,7 @@ def _suggested(trials: list[dict[str, Any]], space: dict[str, list], seed: int) 
 
 def _kept(output: str, space: dict[str, list]) -> list[dict[str, Any]]:
     path = os.path.join(output, STUDY)
-    kept = task_folder.read_json(path)
+    kept = task_folder.read_ending(path)
     if kept is None:
         return []
     if kept["space"] != space:

@@ -33,7 +33,7 @@ from tfnlp.families.recognition import (
     best_run,
     check_arguments,
     place_of,
-    read_json,
+    read_ending,
 )
 from tfnlp.families.vocabularies import MARKS, PIECES
 from tfnlp.formats import recognised_task
@@ -180,7 +180,7 @@ def load_task(
     backbone = kept_backbone(folder, config["backbone"], config["features"] is None)
     path = os.path.join(folder, WORDS)
     words = read_lines(path, "list of words") if os.path.exists(path) else None
-    results = read_json(os.path.join(folder, RESULTS))
+    results = read_ending(os.path.join(folder, RESULTS))
     task_model = make_task_model(backbone, config, words)
     task_model.task = task_model.task.with_results(results or {})
     if task_model.features is not None and not config["backbone"]["saved"]:

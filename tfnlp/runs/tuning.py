@@ -151,7 +151,7 @@ class TuningRuns(abc.ABC):
         run = Run(folder, features, seed, settings)
         self.build(run)
         write_config(folder, run.config)
-        results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
+        results = task_folder.read_ending(os.path.join(folder, task_folder.RESULTS))
         if results is not None:
             record_files(folder, [*task_folder.KEPT, task_folder.RESULTS])
             print_results(f"{folder} has ended before; its dev measures: ", results)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.families.published import opened_modules
-from tfnlp.families.recognition import best_run
+from tfnlp.families.recognition import best_run, opened_modules
 from tfnlp.hub import Inspection, audit, inspect, load, saved_tokenizer
 from tfnlp.hub.loading.checks import read_about
 from tfnlp.hub.loading.saved_model import saved_models
