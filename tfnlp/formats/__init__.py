@@ -5,7 +5,7 @@ its settings (`tfnlp.settings.formats`), and put an instance into the table.
 """
 
 from tfnlp.formats.format import Format, Place
-from tfnlp.formats.module import Module
+from tfnlp.formats.savedmodel import Module
 from tfnlp.formats.table import FORMATS, export, recognised, recognised_task, unknown
 
 __all__ = [

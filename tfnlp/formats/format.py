@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import os
@@ -56,8 +55,8 @@ class Place:
         return found if isinstance(found, str) else None
 
 
-class Format(abc.ABC):
-    """One way to write a model. Those that are read, too, override the methods after `write`.
+class Format:
+    """One way to write a model, to read it, or both: a class has the methods of what it can do.
 
     Attributes:
         name: The value of `--format`; "" of those that are only read.
@@ -75,9 +74,9 @@ class Format(abc.ABC):
     in_tensorflow: ClassVar[bool] = False
     pretrained: ClassVar[bool] = True
 
-    @abc.abstractmethod
     def is_for(self, model: Any) -> bool:
         """Return whether a `Pretrained`, a `TaskRun` or an `Index` is of the kind to write so."""
+        return False
 
     def why_not(self, model: Any) -> str:
         """Return why a model of that kind can't be written, in words after its path; "": it can."""
@@ -87,13 +86,13 @@ class Format(abc.ABC):
         """Return why a model can't be written so, None if it can; see `ANOTHER_KIND`."""
         return (self.why_not(model) or None) if self.is_for(model) else ANOTHER_KIND
 
-    @abc.abstractmethod
     def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
         """Write a model that `takes` has accepted.
 
         Returns:
             what was written, such as "checkpoint", to its path.
         """
+        raise NotImplementedError(self.name)
 
     def recognises(self, place: Place) -> bool:
         """Return whether `read` can read what is at a place."""

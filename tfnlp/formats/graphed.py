@@ -29,7 +29,7 @@ Places = dict[str, str | None]  # of "litert" and "onnx"
 _LENGTH = 128  # to which pairs pack texts
 
 
-class GraphedModel(SavedModel):
+class GraphedModel(SavedModel, abc.ABC):
     """A kind of module whose network is also written as a graph of ids.
 
     Attributes:

@@ -1,13 +1,44 @@
-"""Files of other libraries: Google's BERT, OpenAI's GPTs, keras-hub, bilm-tf and AllenNLP."""
+"""Files of others: word vectors, bilm-tf and AllenNLP, Google's BERT, OpenAI's GPTs, keras-hub."""
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar
 
 from tfnlp.checkpoints.elmo import load_elmo, save_elmo
 from tfnlp.checkpoints.keras_hub import is_preset, read_preset
 from tfnlp.checkpoints.pretrained import Pretrained
+from tfnlp.checkpoints.word_vectors import (
+    read_word_vectors,
+    word_vectors_kind,
+    write_word_vectors,
+)
 from tfnlp.formats.format import Format, Place
+
+
+class WordVectorsFile(Format):
+    """A file of one of the kinds that `write_word_vectors` writes; any of them is read."""
+
+    title = "a file of word vectors"
+    family = "word2vec"  # of the models that are read
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def is_for(self, model: Any) -> bool:
+        return isinstance(model, Pretrained) and model.word_vectors is not None
+
+    def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
+        write_word_vectors(folder, model.word_vectors, self.name, settings.overwrite)
+        return {"vectors": folder}
+
+    def recognises(self, place: Place) -> bool:
+        return os.path.isfile(place.path) and word_vectors_kind(place.path) is not None
+
+    def read(self, place: Place, dtype: str | None = None) -> Pretrained:
+        vectors = read_word_vectors(place.path)
+        family = place.families[self.family]
+        return Pretrained(None, None, {}, words=vectors.words, word_vectors=vectors, family=family)
 
 
 class Bilm(Format):
@@ -37,12 +68,6 @@ class ReadFormat(Format):
     """A format that is only read, of one family if nothing else is said."""
 
     family: ClassVar[str]
-
-    def is_for(self, model: Any) -> bool:
-        return False
-
-    def write(self, model: Any, folder: str, settings: Any) -> dict[str, str]:
-        raise NotImplementedError(type(self).__name__)
 
     def read(self, place: Place, dtype: str | None = None) -> Pretrained:
         family = place.families[self.family]

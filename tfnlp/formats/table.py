@@ -15,10 +15,9 @@ from tfnlp.files import near_names
 from tfnlp.formats.format import ANOTHER_KIND, Format, Place
 from tfnlp.formats.graphed import Encoder, LanguageModel, LiteRT, Onnx, Sentences, Task
 from tfnlp.formats.huggingface import HuggingFace, SentenceTransformers
-from tfnlp.formats.others import Bilm, Google, KerasHub, OpenAI
+from tfnlp.formats.others import Bilm, Google, KerasHub, OpenAI, WordVectorsFile
 from tfnlp.formats.peft import Peft
 from tfnlp.formats.savedmodel import Elmo, Fill, OtherModule, Search, Translation, WordVectors
-from tfnlp.formats.word_vectors import WordVectorsFile
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.published import WELL_KNOWN
 
