@@ -224,7 +224,9 @@ class EncoderFiles:
         pairs = ", 2 of sentence pairs whatever id2label" if needs_pooler else ""
         hint = f"sizes from {config_path}{pairs}; `ignore` leaves surplus tensors out"
         shapes = weight_shapes(build, config)
-        weights = mapping.read_weights(tensors, names, form.rows(config, shapes), shapes, hint)
+        rows = form.rows(config, shapes)
+        mapping.check_tensors(tensors, names, mapping.stored_shapes(rows, shapes), hint)
+        weights = mapping.weights_from_tensors(rows, lambda name: tensors[names[name]])
         mapping.check_copies(tensors, copies, f"tfnlp's {self.title} shares one array between them")
         return weights, heads
 
@@ -360,8 +362,6 @@ class EncoderFiles:
     def write_tokenizer(self, folder: str, reader: Any, arguments: Mapping[str, Any]) -> None:
         """Write `tokenizer.json` and the like, of the reader and the encoder's arguments."""
         self.tokenizer.write(folder, reader.tokenizer, arguments.get("max_positions", 512))
-
-    # Fine-tuned checkpoints.
 
     def read_task(self, path: str | os.PathLike, architecture: str) -> FineTuned:
         """Return the fine-tuned checkpoint in a folder, which is of a class of transformers."""

@@ -328,18 +328,6 @@ def check_tensors(
         )
 
 
-def read_weights(
-    tensors: Tensors,
-    names: Mapping[str, str],
-    rows: Mapping[str, Row],
-    shapes: Mapping[str, Shape],
-    hint: str,
-) -> dict[str, np.ndarray]:
-    """Return a dict of weight path to array, once `check_tensors` has found nothing wrong."""
-    check_tensors(tensors, names, stored_shapes(rows, shapes), hint)
-    return weights_from_tensors(rows, lambda name: tensors[names[name]])
-
-
 def weights_from_tensors(
     rows: Mapping[str, Row], read: Callable[[str], np.ndarray]
 ) -> dict[str, np.ndarray]:

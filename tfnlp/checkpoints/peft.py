@@ -24,8 +24,8 @@ from tfnlp.checkpoints.formats.json_files import read_json, write_json
 from tfnlp.checkpoints.formats.tensors import Tensors
 from tfnlp.checkpoints.formats.weight_files import open_tensors
 from tfnlp.checkpoints.gpt_tasks import GPTFiles
-from tfnlp.checkpoints.heads import SPEC
-from tfnlp.checkpoints.mapping import Row, table_names
+from tfnlp.checkpoints.heads import SPEC, ClassParts
+from tfnlp.checkpoints.mapping import table_names
 from tfnlp.models import low_rank_updates
 from tfnlp.text.lines import shown
 
@@ -262,11 +262,9 @@ class _Adapter:
 def save_adapter(
     directory: str | os.PathLike,
     model: Any,
-    rows: Mapping[str, Row],
-    heads: Mapping[str, np.ndarray],
+    parts: ClassParts,
     base: str,
     low_rank: Mapping[str, Any],
-    architecture: str,
     task: Mapping[str, Any],
     overwrite: bool,
 ) -> None:
@@ -275,23 +273,23 @@ def save_adapter(
     Args:
         directory, overwrite: as in `new_folder`.
         model: the task's Keras model, with its updates.
-        rows, heads, architecture: those of `ClassParts`.
+        parts: the same in the names of its class.
         base: name or path of the model that was fine-tuned.
         low_rank: the config of a `tfnlp.layers.LowRank`.
         task: what tfnlp needs to read it again, beside what PEFT knows.
     """
     tensors, targets, rank = {}, [], low_rank["rank"]
     for path, dense, _ in low_rank_updates(model):
-        modules = [name.removesuffix(".weight") for name in rows[f"{path}/kernel"].names]
+        modules = [name.removesuffix(".weight") for name in parts.rows[f"{path}/kernel"].names]
         down, up = np.asarray(dense.update.down), np.asarray(dense.update.up)
         for n, part in enumerate(dense.update.parts):
             targets.append(modules[part])
             a, b = down[:, n * rank : (n + 1) * rank].T, up[n].T
             for end, array in ((_A, a), (_B, b)):
                 tensors[_PREFIX + modules[part] + end] = np.ascontiguousarray(array)
-    tensors.update({_PREFIX + name: array for name, array in heads.items()})
+    tensors.update({_PREFIX + name: array for name, array in parts.heads.items()})
     kinds = {ending: kind for kind, ending in _CLASSES.items()}
-    kind = next((k for ending, k in kinds.items() if architecture.endswith(ending)), None)
+    kind = next((k for ending, k in kinds.items() if parts.architecture.endswith(ending)), None)
     config = {
         "peft_type": "LORA",
         "task_type": kind,
@@ -300,7 +298,7 @@ def save_adapter(
         "lora_alpha": low_rank["alpha"],
         "lora_dropout": low_rank["dropout"],
         "target_modules": targets,
-        "modules_to_save": sorted({name.partition(".")[0] for name in heads}),
+        "modules_to_save": sorted({name.partition(".")[0] for name in parts.heads}),
         "bias": "none",
         "fan_in_fan_out": False,
         "inference_mode": True,
@@ -308,4 +306,4 @@ def save_adapter(
     with new_folder(directory, (CONFIG, _WEIGHTS[0], TASK), overwrite) as folder:
         save_file(tensors, os.path.join(folder, _WEIGHTS[0]), metadata={"format": "pt"})
         write_json(os.path.join(folder, CONFIG), config)
-        write_json(os.path.join(folder, TASK), {"architectures": [architecture], **task})
+        write_json(os.path.join(folder, TASK), {"architectures": [parts.architecture], **task})

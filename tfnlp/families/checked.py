@@ -26,7 +26,7 @@ _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
 _RATES = ("dropout", "attention_dropout")
 _ANY_SIGN = ("threshold", "mean", "deviation")
-_MAY_BE_NONE = ("num_samples", "cell_clip", "projection_clip")
+_MAY_BE_NONE = ("num_samples", "cell_clip", "projection_clip", "attention")
 _NAMED = {
     "activation": ACTIVATIONS,
     "attention": ATTENTIONS,
@@ -62,8 +62,8 @@ def section(
             raise ValueError(f"{path} lacks {where}.{name}; restore it or start anew")
         arguments[name] = given.get(name, parameter.default)
         if name in given:
-            valid, expected = _rule(name, parameter.default, hints.get(name, Any))
-            if not valid(given[name]):
+            valid, expected = _judged(given[name], name, parameter.default, hints.get(name, Any))
+            if not valid:
                 wrong(directory, f"{where}.{name}", given[name], expected)
     for name in given:
         if name not in arguments:
@@ -121,7 +121,7 @@ def text_flag(directory: str, run: dict[str, Any], name: str) -> bool:
 def whole_number(directory: str, run: dict[str, Any], where: str) -> int:
     """Return a whole number from 1 at a place."""
     value = find(directory, run, where)
-    if not _whole(1)(value):
+    if not _is_whole(value):
         wrong(directory, where, value, "a whole number from 1")
     return value
 
@@ -131,49 +131,52 @@ def wrong(directory: str, where: str, value: Any, expected: str) -> NoReturn:
     raise ValueError(f"{config_path(directory)} has {where}={shown(value)}; expected {expected}")
 
 
-def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], str]:
-    """Return whether a value can stand in place of a default, as a function, and what can."""
-    named = _NAMED.get(name)
-    if named is not None:
-        optional = default is None or name == "attention"
-        text = f"one of {', '.join(named)}{', or null' if optional else ''}"
-
-        def is_named(value: Any) -> bool:
-            return value is None and optional or isinstance(value, str) and value in named
-
-        if hint == tuple[str, ...]:
-            return lambda v: is_named(v) or bool(v) and _all(is_named)(v), text
-        return is_named, text
-    if name in _OF_NAMES or hint in _OF_HINTS:
-        return _OF_NAMES.get(name) or _OF_HINTS[hint]
-    if type(default) is bool:
-        return lambda v: type(v) is bool, "true or false"
+def _judged(value: Any, name: str, default: Any, hint: Any) -> tuple[bool, str]:
+    """Return whether a value can stand in place of a default, and what can."""
     optional = default is None or name in _MAY_BE_NONE
+    if optional and value is None:
+        return True, ""
+    if name in _NAMED:
+        named = _NAMED[name]
+        said = f"one of {', '.join(named)}{', or null' if optional else ''}"
+        values = value if hint == tuple[str, ...] and isinstance(value, list) else [value]
+        return bool(values) and all(isinstance(v, str) and v in named for v in values), said
+    if name == "modules":
+        return isinstance(value, list) and all(map(_is_module, value)), "a list of layers"
+    if name == "filters":
+        valid = isinstance(value, list) and 1 <= len(value) <= MOST_LAYERS
+        valid = valid and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+        valid = valid and all(_is_whole(number) for pair in value for number in pair)
+        return valid, f"up to {MOST_LAYERS} pairs of whole numbers from 1"
+    if name == "negatives":
+        return _is_number(value, 1e-9, 1e6), "a number above 0"
+    if hint == Mapping[str, str]:
+        valid = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+        return valid, "an object of texts"
+    if hint is str:
+        return isinstance(value, str), "a text"
+    if hint == tuple[str, ...]:
+        valid = isinstance(value, list) and all(isinstance(v, str) for v in value)
+        return valid, "a list of texts"
+    if hint == tuple[float, ...]:
+        valid = isinstance(value, list) and all(_is_number(v, 0, 1) for v in value)
+        return valid, "a list of numbers from 0 to below 1"
+    if type(default) is bool:
+        return type(value) is bool, "true or false"
     if type(default) is float or element_type(hint)[0] is float:
         low, high = (-1e9, 1e9) if name in _ANY_SIGN else (0, 1 if name in _RATES else 1e6)
-        valid, kind = _number(low, high), f"a number from {low} to below {high}"
-    else:
-        low = 0 if name in _FROM_ZERO else 1
-        high = MOST_LAYERS if name in _LAYERS else 2**31 - 1
-        valid, kind = _whole(low, high), f"a whole number from {low} to {high}"
-    return lambda v: optional and v is None or valid(v), kind
+        return _is_number(value, low, high), f"a number from {low} to below {high}"
+    low = 0 if name in _FROM_ZERO else 1
+    high = MOST_LAYERS if name in _LAYERS else 2**31 - 1
+    return _is_whole(value, low, high), f"a whole number from {low} to {high}"
 
 
-def _whole(low: int, high: int = 2**31 - 1) -> Callable[[Any], bool]:
-    return lambda v: type(v) is int and low <= v <= high
+def _is_whole(value: Any, low: int = 1, high: int = 2**31 - 1) -> bool:
+    return type(value) is int and low <= value <= high
 
 
-def _number(low: float, high: float) -> Callable[[Any], bool]:
-    return lambda v: type(v) in (int, float) and low <= v < high
-
-
-def _all(valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return whether a value is a list of valid ones, as a function."""
-    return lambda v: isinstance(v, list) and all(map(valid, v))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def _is_number(value: Any, low: float, high: float) -> bool:
+    return type(value) in (int, float) and low <= value < high
 
 
 def _is_module(value: Any) -> bool:
@@ -182,27 +185,7 @@ def _is_module(value: Any) -> bool:
         return value == NORMALIZE
     return (
         value.keys() == {"units", "activation", "use_bias"}
-        and _whole(1)(value["units"])
+        and _is_whole(value["units"])
         and value["activation"] in tuple(DENSE_ACTIVATIONS.values())
         and type(value["use_bias"]) is bool
     )
-
-
-def _is_filters(value: Any) -> bool:
-    pairs = _all(lambda pair: _all(_whole(1))(pair) and len(pair) == 2)
-    return pairs(value) and 1 <= len(value) <= MOST_LAYERS
-
-
-_OF_NAMES = {
-    "modules": (_all(_is_module), "a list of layers"),
-    "negatives": (_number(1e-9, 1e6), "a number above 0"),
-    "filters": (_is_filters, f"up to {MOST_LAYERS} pairs of whole numbers from 1"),
-}
-_OF_HINTS = {
-    Mapping[str, str]: (
-        lambda v: isinstance(v, dict) and all(map(_is_text, v.values())), "an object of texts"
-    ),
-    str: (_is_text, "a text"),
-    tuple[str, ...]: (_all(_is_text), "a list of texts"),
-    tuple[float, ...]: (_all(_number(0, 1)), "a list of numbers from 0 to below 1"),
-}  # fmt: skip

@@ -92,10 +92,9 @@ class Words(Vocabulary):
         return ["words", settings.max_vocab, settings.min_count]
 
 
-class FrequentWords(Vocabulary):
+class FrequentWords(Words):
     """The frequent words of a text, without any that stand for others."""
 
-    learnt_with = ("max_vocab", "min_count")
     write = staticmethod(write_lines)
 
     def read(self, path: str) -> list[str]:

@@ -63,11 +63,9 @@ class Peft(Format):
         save_adapter(
             folder,
             apart.task_model.model,
-            parts.rows,
-            parts.heads,
+            parts,
             base,
             model.low_rank,
-            parts.architecture,
             task_config(apart.task_model.task),
             settings.overwrite,
         )
