@@ -13,7 +13,7 @@ its name.
 import codecs
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tfnlp.checkpoints.formats.fasttext_files import fasttext_blocks, is_fasttext, read_fasttext
 from tfnlp.checkpoints.formats.word2vec_files import (
@@ -26,8 +26,6 @@ from tfnlp.files import written_whole
 from tfnlp.text.lines import shown
 from tfnlp.text.word_vectors import WordVectors
 
-# Of `write_word_vectors`.
-FORMATS = ("word2vec", "word2vec-binary", "fasttext", "fasttext-binary", "glove")
 _HEAD = 1 << 14  # bytes by which a file is recognised
 _ROWS = 1024  # written at once
 
@@ -153,21 +151,15 @@ def write_word_vectors(
                 f"the word {shown(word)} holds a space or a line end, which {format} can't hold; "
                 "rename it"
             )
-    if format == "fasttext-binary":
-        blocks = fasttext_blocks(vectors)
-    else:
-        blocks = _binary(vectors) if format == "word2vec-binary" else _lines(vectors, format)
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with written_whole(path) as partial:
         with gzip.open(partial, "wb", 6) if path.endswith(".gz") else open(partial, "wb") as file:
-            if format not in ("glove", "fasttext-binary"):
-                file.write(b"%d %d\n" % vectors.vectors.shape)
-            for block in blocks:
-                file.write(block)
+            file.writelines(FORMATS[format](vectors))
 
 
-def _lines(vectors: WordVectors, format: str) -> Iterator[bytes]:
-    end = " \n" if format == "fasttext" else "\n"
+def _lines(vectors: WordVectors, end: str = "\n", header: bool = True) -> Iterator[bytes]:
+    if header:
+        yield _sizes(vectors)
     for first in range(0, len(vectors.words), _ROWS):
         # The fewest digits that are exact.
         block = vectors.vectors[first : first + _ROWS].astype("U")
@@ -176,5 +168,20 @@ def _lines(vectors: WordVectors, format: str) -> Iterator[bytes]:
 
 
 def _binary(vectors: WordVectors) -> Iterator[bytes]:
+    yield _sizes(vectors)
     for word, row in zip(vectors.words, vectors.vectors.astype("<f4"), strict=True):
         yield b"%b %b\n" % (word.encode(), row.tobytes())
+
+
+def _sizes(vectors: WordVectors) -> bytes:
+    return b"%d %d\n" % vectors.vectors.shape
+
+
+# What `write_word_vectors` writes of each.
+FORMATS: dict[str, Callable[[WordVectors], Iterable[bytes]]] = {
+    "word2vec": lambda vectors: _lines(vectors),
+    "word2vec-binary": _binary,
+    "fasttext": lambda vectors: _lines(vectors, " \n"),
+    "fasttext-binary": fasttext_blocks,
+    "glove": lambda vectors: _lines(vectors, header=False),
+}

@@ -8,12 +8,12 @@ from tfnlp.settings.training import OPTIMIZERS, REMAT
 
 ENGINES = ("tensorflow", "jax")
 CACHE = os.path.join("~", ".cache", "tfnlp", "plan")
-# The name of each model that can be planned to its family and size. A size that bears the
-# family's name, such as "gpt2-small", needs no prefix.
+# The name of each model that can be planned to its family and size: of those that are gone on with.
+# A size that bears the family's name, such as "gpt2-small", needs no prefix.
 MODELS = {
     size if size.startswith(name) else f"{name}-{size}": (name, size)
     for name, (kind, _) in sorted(FAMILIES.items())
-    if name != "transformer" and hasattr(kind, "size")
+    if {"size", "start"} <= kind.__dataclass_fields__.keys()
     for size in kind.__dataclass_fields__["size"].metadata["choices"]
 }
 
