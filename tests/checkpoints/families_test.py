@@ -1,11 +1,13 @@
 """Files of families of encoders: written as they were read, and what does not fit is refused.
 
-Their numbers are compared with those of transformers in `fuzz_test.py`.
+Their numbers are compared with those of transformers in `fuzz_test.py`. And which models have a
+counterpart in keras-hub, which need not be there for this.
 """
 
 import json
 import shutil
 
+import keras
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from tests.checkpoints.checkpoints import assert_same_tensors, copied
 from tests.support import golden
 from tfnlp import models
 from tfnlp.checkpoints import load_electra, save_distilbert, save_electra
+from tfnlp.checkpoints.keras_hub import _counterpart
 
 ELECTRA = golden("electra_huggingface")
 FOLDERS = {
@@ -92,3 +95,29 @@ def test_a_generator_of_another_discriminator_is_refused(wrong, tmp_path):
     copied(FOLDERS["generator"], tmp_path / "both" / "generator", **changes)
     with pytest.raises(ValueError, match="generator is not the generator of"):
         load_electra(tmp_path / "both")
+
+
+SIZES = dict(
+    vocab_size=9, num_layers=1, hidden_size=4, num_heads=2, intermediate_size=6, max_positions=5
+)
+COUNTERPARTS = {
+    "Bert": (models.bert, models.bert_pretrainer),
+    "Roberta": (models.roberta, models.roberta_pretrainer),
+    "DistilBert": (models.distilbert, models.distilbert_pretrainer),
+    "Albert": (models.albert, models.albert_pretrainer),
+    "GPT2": (lambda **sizes: models.gpt(**sizes, norm_first=True), models.gpt_pretrainer),
+}
+
+
+@pytest.mark.parametrize("title", COUNTERPARTS)
+def test_a_model_has_a_counterpart_if_all_its_weights_have(title):
+    make, with_heads = COUNTERPARTS[title]
+    encoder = make(**SIZES)
+    for model in (encoder, with_heads(encoder)):
+        part, arguments = _counterpart(model)
+        assert part.title == title
+        assert {name: arguments[name] for name in SIZES} == SIZES
+    more = keras.layers.Dense(2, name="more")(encoder.output["sequence_output"])
+    model = keras.Model(encoder.input, {**encoder.output, "more": more}, name="other")
+    with pytest.raises(ValueError, match="'other' has no counterpart"):
+        _counterpart(model)
