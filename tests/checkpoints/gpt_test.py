@@ -109,42 +109,38 @@ def test_published_shapes_are_the_published_model(tmp_path):
     assert list(tensors.shapes.values()) == [tuple(shape) for shape in shapes]
 
 
-def test_huggingface_values_are_read(tmp_path):
-    changes = dict(
-        resid_pdrop=0.25, attn_pdrop=0, embd_pdrop=0.5, layer_norm_epsilon=0.125,
-        initializer_range=0.5,
-    )  # fmt: skip
-    for name in (GPT1, GPT2):
-        config = config_json(name, **changes)
-        found = load_gpt(write(tmp_path / name, name, huggingface_arrays(name), config)).config
-        assert found["dropout"] == 0.25 and found["attention_dropout"] == 0.0
-        assert found["norm_epsilon"] == 0.125 and found["initializer_range"] == 0.5
-        assert found["norm_first"] == (name == GPT2)
-
-
-@pytest.mark.parametrize("n_inner", [None, 50])
-def test_inner_size(tmp_path, n_inner):
-    arrays = huggingface_arrays(GPT2)
-    for name in [n for n in arrays if ".mlp." in n]:
-        axis = -1 if "c_fc" in name else 0
-        if not name.endswith("c_proj.bias"):
-            arrays[name] = np.ascontiguousarray(np.take(arrays[name], range(n_inner or 60), axis))
-    converted = load_gpt(write(tmp_path, GPT2, arrays, config_json(GPT2, n_inner=n_inner)))
-    assert converted.config["intermediate_size"] == (n_inner or 60)
+NUMBERS = dict(
+    resid_pdrop=0.25, attn_pdrop=0, embd_pdrop=0.5, layer_norm_epsilon=0.125, initializer_range=0.5
+)  # fmt: skip
+READ = dict(dropout=0.25, attention_dropout=0.0, norm_epsilon=0.125, initializer_range=0.5)
 
 
 @pytest.mark.parametrize(
-    "norm_first, key, stated, meant",
+    "name, stated, meant",
     [
-        (False, "afn", "gelu", "gelu_tanh"),  # OpenAI's word for it, which transformers kept
-        (True, "activation_function", "gelu", "gelu"),
-        (True, "activation_function", "gelu_new", "gelu_tanh"),
+        (GPT1, NUMBERS, dict(READ, norm_first=False, intermediate_size=96)),
+        (GPT2, NUMBERS, dict(READ, norm_first=True, intermediate_size=60)),
+        (GPT2, dict(n_inner=None), dict(intermediate_size=60)),
+        (GPT2, dict(n_inner=50), dict(intermediate_size=50)),
+        # OpenAI's word for it, which transformers kept
+        (GPT1, dict(afn="gelu"), dict(activation="gelu_tanh")),
+        (GPT2, dict(activation_function="gelu"), dict(activation="gelu")),
+        (GPT2, dict(activation_function="gelu_new"), dict(activation="gelu_tanh")),
     ],
 )
-def test_activations(tmp_path, norm_first, key, stated, meant):
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(config_json(GPT2 if norm_first else GPT1, **{key: stated})))
-    assert KINDS[norm_first].config.read(path, "GPT")["activation"] == meant
+def test_huggingface_values_are_read(tmp_path, name, stated, meant):
+    (tmp_path / "config.json").write_text(json.dumps(config_json(name, **stated)))
+    found = KINDS[name == GPT2]._read_config(tmp_path / "config.json")
+    assert {key: found[key] for key in meant} == meant
+
+
+def test_an_inner_size_is_that_of_the_tensors(tmp_path):
+    arrays = huggingface_arrays(GPT2)
+    for name in [n for n in arrays if ".mlp." in n and not n.endswith("c_proj.bias")]:
+        axis = -1 if "c_fc" in name else 0
+        arrays[name] = np.ascontiguousarray(np.take(arrays[name], range(50), axis))
+    converted = load_gpt(write(tmp_path, GPT2, arrays, config_json(GPT2, n_inner=50)))
+    assert converted.encoder.get_layer("layer_0").intermediate_size == 50
 
 
 def test_hparams_of_gpt(tmp_path):

@@ -22,7 +22,6 @@ from tfnlp.checkpoints.mapping import (
 )
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.checkpoints.tokenizers.tokenizer_json import plain_tokenizer
-from tfnlp.text import PipelineTokenizer
 from tfnlp.text.lines import shown
 
 PREFIX = "keras_hub:"
@@ -183,8 +182,7 @@ def to_keras_hub(
         if tokenizer is None and model.make_tokenizer is not None:
             tokenizer = model.tokenizer
         model = model.encoder if model.pretrainer is None else model.pretrainer
-    if isinstance(tokenizer, PipelineTokenizer):
-        tokenizer = plain_tokenizer(tokenizer)
+    tokenizer = plain_tokenizer(tokenizer)
     part, arguments = _counterpart(model)
     weights = {weight.path: weight for weight in model.weights}
     models = library().models

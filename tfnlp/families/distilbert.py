@@ -28,7 +28,7 @@ from tfnlp.files import same_folder
 from tfnlp.objectives import Distillation
 from tfnlp.settings.encoders import DistilBertSettings
 from tfnlp.settings.training import CHANGED_SIZES
-from tfnlp.text import PipelineTokenizer, WordPieceTokenizer
+from tfnlp.text import WordPieceTokenizer
 
 # Settings that only say what is learnt from a teacher.
 _OF_TEACHER = (
@@ -180,8 +180,7 @@ def _load_teacher(settings: DistilBertSettings, load: Loader) -> Pretrained:
     teacher = load(settings.teacher, dtype=settings.dtype_policy())
     if teacher.pretrainer is None or "mlm_logits" not in teacher.pretrainer.output:
         raise ValueError(f"`teacher` {teacher.path} has no masked-LM head; give one that has")
-    if isinstance(teacher.tokenizer, PipelineTokenizer):
-        teacher.tokenizer = plain_tokenizer(teacher.tokenizer)
+    teacher.tokenizer = plain_tokenizer(teacher.tokenizer)
     if not isinstance(teacher.tokenizer, WordPieceTokenizer):
         raise ValueError(
             f"`teacher` {teacher.path} is {teacher.family.title} without a vocabulary of word "

@@ -184,8 +184,7 @@ class Subwords(Vocabulary):
 
     def begun(self, tokenizer: Any, settings: Any) -> Any:
         """Return the tokenizer of a model to go on from, with the marks of a run."""
-        if isinstance(tokenizer, PipelineTokenizer):
-            tokenizer = plain_tokenizer(tokenizer)
+        tokenizer = plain_tokenizer(tokenizer)
         if not settings.marks:
             return tokenizer
         marks = list(dict.fromkeys([*tokenizer.marks, *settings.marks]))

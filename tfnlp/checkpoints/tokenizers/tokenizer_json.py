@@ -199,12 +199,14 @@ def read_tokenizer_json(path: pathlib.Path) -> TokenizerJson:
     return TokenizerJson(path, contents, [ids[i] for i in range(len(ids))])
 
 
-def plain_tokenizer(tokenizer: PipelineTokenizer) -> Any:
-    """Return tfnlp's own tokenizer of word pieces or bytes that stands for a `tokenizer.json`.
+def plain_tokenizer(tokenizer: Any) -> Any:
+    """Return tfnlp's own tokenizer of word pieces or bytes that stands for one, mostly itself.
 
     Raises:
-        Refused: there is none; the message names the part that is different.
+        Refused: for a `tokenizer.json` there is none; the message names the part that is different.
     """
+    if not isinstance(tokenizer, PipelineTokenizer):
+        return tokenizer
     tokens = tokenizer.vocabulary
     found = TokenizerJson(pathlib.Path(NAME), json.loads(tokenizer.contents), tokens)
     if tokenizer.kind == "WordPiece":
