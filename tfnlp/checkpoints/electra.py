@@ -138,7 +138,8 @@ def _both(loaded: Pretrained, generator: Pretrained, max_predictions: int | None
     """Return the pretrainer of a discriminator and of its generator."""
     ours = _by_path(loaded.pretrainer)
     theirs = _by_path(generator.pretrainer or generator.encoder)
-    wrong = [path for path in ours if path.startswith(_SHARED) and not _equal(ours, theirs, path)]
+    shared = [path for path in ours if path.startswith(_SHARED)]
+    wrong = [path for path in shared if not np.array_equal(ours[path], theirs.get(path))]
     wrong += [path for path in theirs if path.startswith("masked_lm_table")]
     model = electra_pretrainer(
         loaded.encoder,
@@ -151,13 +152,10 @@ def _both(loaded: Pretrained, generator: Pretrained, max_predictions: int | None
     values = {}
     for variable in model.trainable_variables:
         path = variable.path
-        if path.startswith((_PREFIX, "masked_lm_")):
-            value = theirs.get(path.removeprefix(_PREFIX))
-        else:
-            value = ours[path]
-        if value is None or value.shape != variable.shape:
+        of_generator = path.startswith((_PREFIX, "masked_lm_"))
+        values[path] = theirs.get(path.removeprefix(_PREFIX)) if of_generator else ours[path]
+        if np.shape(values[path]) != variable.shape:
             wrong.append(path)
-        values[path] = value
     if wrong:
         raise ValueError(
             f"{generator.path} is not the generator of {loaded.path}: {wrong[0]} does not fit; "
@@ -170,7 +168,3 @@ def _both(loaded: Pretrained, generator: Pretrained, max_predictions: int | None
 
 def _by_path(model: keras.Model) -> dict[str, np.ndarray]:
     return {variable.path: variable.numpy() for variable in model.trainable_variables}
-
-
-def _equal(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray], path: str) -> bool:
-    return path in theirs and np.array_equal(ours[path], theirs[path])
