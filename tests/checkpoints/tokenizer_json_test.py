@@ -13,11 +13,7 @@ from tokenizers import Tokenizer
 from tests.checkpoints.checkpoints import GENERATED
 from tests.checkpoints.faults import one_line
 from tests.support import golden
-from tfnlp.checkpoints.tokenizers.byte_pairs import (
-    GPT_BYTE_PAIRS,
-    RobertaFiles,
-    write_gpt_json,
-)
+from tfnlp.checkpoints.tokenizers.byte_pairs import GPT_BYTE_PAIRS, RobertaFiles, write_gpt_json
 from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE, WordPieces, is_lowercase
 from tfnlp.text import GPT2Tokenizer, train_bpe
 

@@ -36,10 +36,7 @@ from tfnlp.checkpoints.gpt_openai import open_pieces, read_hparams
 from tfnlp.checkpoints.tokenizers.byte_pairs import GPT_BYTE_PAIRS, write_gpt_json
 from tfnlp.checkpoints.tokenizers.files import FoundTokenizer
 from tfnlp.checkpoints.tokenizers.sentencepiece import SENTENCEPIECE
-from tfnlp.checkpoints.tokenizers.wordpiece import (
-    WORDPIECE,
-    WordPieces,
-)
+from tfnlp.checkpoints.tokenizers.wordpiece import WORDPIECE, WordPieces
 from tfnlp.checksums import checksums
 from tfnlp.families.checked import check_size
 from tfnlp.families.recognition import check_arguments, run_family

@@ -18,14 +18,7 @@ from tfnlp import models
 from tfnlp.checkpoints.config import BERT_NUMBERS, BERT_SIZES, ConfigNames
 from tfnlp.checkpoints.encoder_files import EncoderFiles
 from tfnlp.checkpoints.heads import task_heads
-from tfnlp.checkpoints.mapping import (
-    BERT_BLOCK,
-    BERT_EMBEDDINGS,
-    Layers,
-    Row,
-    TensorNames,
-    Words,
-)
+from tfnlp.checkpoints.mapping import BERT_BLOCK, BERT_EMBEDDINGS, Layers, Row, TensorNames, Words
 from tfnlp.checkpoints.tokenizers.byte_pairs import ROBERTA_BYTE_PAIRS
 from tfnlp.checkpoints.tokenizers.files import TOKENIZER_JSON
 from tfnlp.checkpoints.tokenizers.sentencepiece import SENTENCEPIECE

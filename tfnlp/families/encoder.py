@@ -15,11 +15,7 @@ from tfnlp.data import TokenizedCorpus, masked_positions
 from tfnlp.data.texts import documents_of
 from tfnlp.families.family import Loader, Measured
 from tfnlp.families.fitting import WHOLE, Adaptation, Features, layers_of
-from tfnlp.families.masked_text import (
-    MaskedText,
-    masked_batches,
-    masked_examples,
-)
+from tfnlp.families.masked_text import MaskedText, masked_batches, masked_examples
 from tfnlp.families.preparation import ExampleRecipe, Preparation
 from tfnlp.families.sentences import string_vectors
 from tfnlp.families.subwords import SubwordModel

@@ -8,11 +8,7 @@ from typing import Any, ClassVar
 from tfnlp.checkpoints.elmo import load_elmo, save_elmo
 from tfnlp.checkpoints.keras_hub import is_preset, read_preset
 from tfnlp.checkpoints.pretrained import Pretrained
-from tfnlp.checkpoints.word_vectors import (
-    read_word_vectors,
-    word_vectors_kind,
-    write_word_vectors,
-)
+from tfnlp.checkpoints.word_vectors import read_word_vectors, word_vectors_kind, write_word_vectors
 from tfnlp.formats.format import Format, Place
 
 
