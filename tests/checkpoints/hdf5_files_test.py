@@ -9,7 +9,7 @@ import pytest
 from tests.checkpoints import elmo_reference
 from tests.checkpoints.faults import unreadable
 from tests.support import golden
-from tfnlp.checkpoints.formats.hdf5_files import open_hdf5
+from tfnlp.checkpoints.formats.weight_files import open_hdf5
 
 fails = functools.partial(unreadable, open_hdf5)
 DTYPES = ["<f2", "<f4", ">f4", "<f8", "i1", "<i2", ">i4", "<i8", "u1", "<u2", "<u4", ">u8"]

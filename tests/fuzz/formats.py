@@ -30,7 +30,7 @@ from tfnlp.cards import Card, licence_of, read_card
 from tfnlp.checkpoints import open_tensors, peft, read_word_vectors
 from tfnlp.checkpoints.elmo import read_options
 from tfnlp.checkpoints.encoders import BERT_FILES
-from tfnlp.checkpoints.formats.hdf5_files import open_hdf5
+from tfnlp.checkpoints.formats.weight_files import open_hdf5
 from tfnlp.checkpoints.gpt import GPT2_FILES
 from tfnlp.checkpoints.gpt_openai import open_pieces, read_hparams
 from tfnlp.checkpoints.tokenizers.byte_pairs import GPT_BYTE_PAIRS, write_gpt_json

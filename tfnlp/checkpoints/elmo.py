@@ -11,8 +11,8 @@ import keras
 import numpy as np
 
 from tfnlp.checkpoints.folders import new_folder
-from tfnlp.checkpoints.formats.hdf5_files import open_hdf5, written_hdf5
 from tfnlp.checkpoints.formats.json_files import read_json, write_json
+from tfnlp.checkpoints.formats.weight_files import open_hdf5, written_hdf5
 from tfnlp.checkpoints.mapping import Shape, check_tensors, table_names
 from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.models import elmo, elmo_pretrainer

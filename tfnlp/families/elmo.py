@@ -15,7 +15,7 @@ from keras import Model
 from tfnlp import hub, models
 from tfnlp.bars import ProgressBar
 from tfnlp.checkpoints import Pretrained
-from tfnlp.checkpoints.formats.hdf5_files import written_hdf5
+from tfnlp.checkpoints.formats.weight_files import written_hdf5
 from tfnlp.checkpoints.sentence_transformers import SentenceSettings
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
 from tfnlp.data.rows import is_path
