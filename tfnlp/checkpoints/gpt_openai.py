@@ -176,15 +176,14 @@ def _read_shapes(path: pathlib.Path) -> list[tuple[int, ...]]:
 
 def _pieces(folder: pathlib.Path) -> list[np.ndarray]:
     """Return the vectors, mapped into memory."""
-    numbers = {int(m[1]) for m in map(_PIECE.fullmatch, (f.name for f in folder.iterdir())) if m}
-    for number in range(max(numbers, default=0) + 1):
-        if number not in numbers:
-            raise FileNotFoundError(
-                f"{folder} holds no params_{number}.npy; fetch it again, the pieces make one vector"
-            )
+    held = filter(None, (_PIECE.fullmatch(file.name) for file in folder.iterdir()))
     pieces = []
-    for number in sorted(numbers):
+    for number in range(max((int(match[1]) for match in held), default=0) + 1):
         path = folder / f"params_{number}.npy"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{folder} holds no {path.name}; fetch it again, the pieces make one vector"
+            )
         with reading(path):
             piece = np.lib.format.open_memmap(path, mode="r")
         if piece.ndim != 1 or piece.dtype.name not in FLOATS:
