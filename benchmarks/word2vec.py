@@ -30,13 +30,12 @@ from gensim.models.word2vec import FAST_VERSION
 
 from tfnlp import models, objectives, training
 from tfnlp.data import WordBlocks, WordCorpus, frequent_words, read_analogies, read_similarities
+from tfnlp.families.word2vec import RECIPES
 from tfnlp.text import WordVectors, answer_analogies, rate_pairs, split_words
 
 SIMILARITY = ("MEN-TR-3k", "WS-353-SIM", "WS-353-REL", "RG-65")
 HELD_OUT = 0.02
-# Those of `tfnlp pretrain word2vec`; the rate and what the loss is multiplied by are Adagrad's.
-RATE = {"skipgram": 0.3, "cbow": 0.3}
-PAIRS = {"skipgram": 6.0, "cbow": 1.0}
+PAIRS = {"skipgram": 6.0, "cbow": 1.0}  # what the loss is multiplied by is Adagrad's
 
 
 def main():
@@ -102,13 +101,15 @@ class Bench:
         """Trains tfnlp's and returns a dict of figures."""
         keras.backend.clear_session()
         keras.utils.set_random_seed(seed)
-        blocks = WordBlocks(self.corpus, seed=seed)
+        samples, rate = (RECIPES[architecture][name] for name in ("samples", "learning_rate"))
+        blocks = WordBlocks(self.corpus, samples=samples, seed=seed)
         steps = epochs * blocks.steps_per_epoch
-        model = models.word2vec(len(self.corpus.words), architecture=architecture)
+        size = len(self.corpus.words)
+        model = models.word2vec(size, architecture=architecture, samples=samples)
         trainer = training.Trainer(
             objectives.Word2Vec(model, blocks.words_per_block),
             training.RowwiseAdagrad(),
-            training.linear(RATE[architecture], steps, 0),
+            training.linear(rate, steps, 0),
             clip_norm=None,
             steps_per_call=100,
             loss_scale=blocks.batch_size * blocks.block * PAIRS[architecture],

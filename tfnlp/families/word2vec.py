@@ -13,6 +13,12 @@ from tfnlp.families.word_vectors import CountedText, WordVectors, loss_arguments
 from tfnlp.objectives import Word2Vec as Word2VecObjective
 from tfnlp.settings.word_vectors import Word2VecSettings
 
+# Defaults by architecture.
+RECIPES = {
+    "skipgram": {"samples": 16, "learning_rate": 0.3},
+    "cbow": {"samples": 32, "learning_rate": 0.6},
+}
+
 
 class Word2Vec(WordVectors):
     """One vector a word, from the words around it."""
@@ -25,6 +31,15 @@ class Word2Vec(WordVectors):
     def short_title(self) -> str:
         """The title, which has no article."""
         return self.title
+
+    def settle(self, settings: Word2VecSettings, before: Any) -> Word2VecSettings:
+        """Return the settings with what suits the architecture.
+
+        A mean costs fewer products than its words one by one, so that more negatives cost little.
+        """
+        recipe = RECIPES[settings.architecture]
+        missing = {k: x for k, x in recipe.items() if getattr(settings, k) is None}
+        return settings.replace(**missing)
 
     def prepare(self, settings: Word2VecSettings, before: Any, strategy: Any) -> Preparation:
         return _Blocks(settings)

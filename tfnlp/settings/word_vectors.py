@@ -16,7 +16,8 @@ class CountedTextSettings(WordTextSettings):
 
 class Word2VecSettings(
     TrainingSettings, CountedTextSettings,
-    epochs=5, batch_size=96, learning_rate=0.3, warmup=0.0, schedule="linear",
+    epochs=5, batch_size=96, warmup=0.0, schedule="linear",
+    learning_rate={"default": None, "help": "peak learning rate (default: skipgram 0.3, cbow 0.6)"},
     optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
 ):  # fmt: skip
     """Pretrain word2vec: one vector a word, from the words around it.
@@ -44,9 +45,10 @@ class Word2VecSettings(
         5.0, "negatives a pair: those of the block weigh as much as so many",
         above=0, group="model",
     )  # fmt: skip
-    samples: int = option(
-        16, "negatives drawn for a block, shared by its pairs", at_least=1, group="model"
-    )
+    samples: int | None = option(
+        None, "negatives drawn for a block, shared by its pairs (default: skipgram 16, cbow 32)",
+        at_least=1, group="model",
+    )  # fmt: skip
     block: int = option(32, "words in a block", at_least=1, group="model")
     sample: float = option(
         1e-3, "words that are a larger share of the text are left out at random; 0: none",
