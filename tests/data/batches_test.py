@@ -1,10 +1,14 @@
 """What holds for batches of every kind: they are a pure function of (data, seed, step)."""
 
+import threading
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.data.synthetic import make_corpus
 from tfnlp import data
+from tfnlp.data.shards.reading import BatchShards
 
 SENTENCES = [
     [f"w{(7 * d + s * s + i) % 31} w{i % 5} w{d % 3}" for i in range(1 + (d + s) % 4)]
@@ -132,3 +136,34 @@ def test_a_batch_depends_on_data_seed_and_step_alone(kind):
         few = list(batches.evaluation_batches(2))
         assert len(few) == 2
         assert_equal(few[0], one[0])
+
+
+class Overtaken(BatchShards):
+    """Batches of two numbers; the first waits for whether another one comes before it."""
+
+    batch_size = rows_per_epoch = 2
+
+    def __init__(self):
+        self.came = threading.Event()
+
+    def records(self, first, per_epoch):
+        numbers = tf.data.Dataset.range(first, first + 12)
+        return numbers.map(tf.strings.as_string)
+
+    def _parse(self, records, step):
+        def parsed(records, step):
+            if step == 0:
+                self.came.wait(0.5)
+            return records.astype(np.int64)
+
+        return tf.numpy_function(parsed, [records, step], tf.int64), step
+
+
+def test_batches_keep_their_order():
+    shards, batches = Overtaken(), []
+    for batch in shards.dataset(0).as_numpy_iterator():
+        shards.came.set()
+        batches.append(batch)
+    numbers, steps = zip(*batches, strict=True)
+    assert list(steps) == list(range(6))
+    np.testing.assert_array_equal(np.concatenate(numbers), np.arange(12))
