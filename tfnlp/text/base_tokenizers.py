@@ -175,9 +175,7 @@ class PieceTokenizer(GraphTokenizer):
     ) -> None:
         """Set the tables of pieces by id, and trace the methods.
 
-        Args:
-            texts: what each piece adds to a string, with the space before it.
-            continues: whether a piece goes on the word before it.
+        Texts are what pieces add to a string; `continues` is whether one goes on the word before.
         """
         self.vocab_size = len(pieces)
         # A list would be tracked, and wrapped, element by element; an array is left alone.
@@ -212,17 +210,11 @@ class BytePairTokenizer(GraphTokenizer):
     """Base of the tokenizers of GPT, GPT-2 and RoBERTa.
 
     A subclass defines `_make`, `_encode` and `_as_text` and sets the class attributes.
-
-    Attributes:
-        kind: name of the tokenizer, as `train_bpe` takes it.
-        word_style: how texts are cut into the words that the model was trained on, see
-            `tfnlp.text.words.words_with_offsets`.
-        keeps_spaces: whether the tokens hold the spaces before words.
     """
 
-    kind: ClassVar[str]
-    word_style: ClassVar[str]
-    keeps_spaces: ClassVar[bool]
+    kind: ClassVar[str]  # as `train_bpe` takes it
+    word_style: ClassVar[str]  # of words that the model was trained on, see `words_with_offsets`
+    keeps_spaces: ClassVar[bool]  # whether the tokens hold the spaces before words
 
     def __init__(self, vocabulary: Vocabulary, marks: Sequence[str] = ()) -> None:
         super().__init__()

@@ -19,16 +19,12 @@ ReadTexts = tuple[list[tf.RaggedTensor], tf.RaggedTensor | None, tf.RaggedTensor
 
 
 class Reader(tf.__internal__.tracking.AutoTrackable):
-    """Base of the readers. The methods work eagerly and in a SavedModel.
+    """Base of the readers. The methods work eagerly and in a SavedModel."""
 
-    Attributes:
-        head: which piece stands for its word. BERT's is the first (section 5.3), GPT's the last,
-            the only one that has seen the whole word.
-        style: how `words_with_offsets` cuts a text into words.
-    """
-
+    # The piece that stands for its word: BERT's is the first (section 5.3), GPT's the last, the
+    # only one that has seen the whole word.
     head: ClassVar[str] = "first"
-    style: str
+    style: str  # how `words_with_offsets` cuts a text into words
 
     def read(
         self,

@@ -215,17 +215,11 @@ class WordIndex(tf.__internal__.tracking.AutoTrackable):
 
 
 class _Style(NamedTuple):
-    """Patterns of RE2, which has no look-ahead.
+    """Patterns of RE2, which has no look-ahead."""
 
-    Attributes:
-        white: what separates words.
-        kept: what separates words and is a word itself.
-        dropped: characters of which alone no word consists.
-    """
-
-    white: str
-    kept: str = ""
-    dropped: str = ""
+    white: str  # what separates words
+    kept: str = ""  # what separates words and is a word itself
+    dropped: str = ""  # characters of which alone no word consists
 
 
 _INSIDE = rf"\p{{M}}{_JOINERS}"

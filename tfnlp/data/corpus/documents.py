@@ -107,11 +107,8 @@ def split_documents(
 
     Whole documents, drawn with `seed`, are held out until they make up the fraction. Documents with
     which the held-out part would be more than twice the fraction are skipped unless nothing smaller
-    is left. Each part has at least one document. A single document is cut instead: its last
-    sentences are held out. Both parts keep the order of the documents.
-
-    Returns:
-        (training documents, held-out documents), in memory.
+    is left. Each part has at least one document, and both keep the order. A single document is cut
+    instead: its last sentences are held out.
 
     Raises:
         ValueError: a fraction outside (0, 1), a document that is a string, fewer than two

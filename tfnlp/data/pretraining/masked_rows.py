@@ -171,19 +171,12 @@ class Epoch(NamedTuple):
 
 
 class MaskedEpochs:
-    """Base of batches of masked rows in epochs of `num_examples` rows.
+    """Base of batches of masked rows in epochs of `num_examples` rows."""
 
-    Attributes:
-        segments: S, of a sequence, 1 or 2.
-        label: the batch's name of the labels, which ends in `_labels`; None: there are none.
-        packed: whether rows have several sequences.
-        random_share: share of the pairs of epoch 0 with a random second segment.
-    """
-
-    segments = 1
-    label: str | None = None
-    packed = False
-    random_share = 0.0
+    segments = 1  # S, of a sequence, 1 or 2
+    label: str | None = None  # the batch's name of the labels, which ends in `_labels`
+    packed = False  # whether rows have several sequences
+    random_share = 0.0  # of the pairs of epoch 0 with a random second segment
 
     @property
     def steps_per_epoch(self) -> int:

@@ -33,13 +33,10 @@ def cut_documents(starts: np.ndarray, ends: np.ndarray, space: int, stride: int)
 
 
 def first_fit(lengths: np.ndarray, space: int, near: int = NEAR) -> tuple[np.ndarray, np.ndarray]:
-    """Put each sequence into the first row with enough room, the longest of `near` first.
+    """Put each sequence `[N]` into the first row with enough room, the longest of `near` first.
 
-    Lengths are int64 `[N]`, from 1 to `space`; `near` sequences share rows only with each other.
-
-    Returns:
-        the sequences in the order of their rows, int64 `[N]`, and where each row begins among
-        these, int64 `[R + 1]`.
+    Return the sequences in the order of their rows, int64 `[N]`, and where each row begins among
+    these, int64 `[R + 1]`. `near` sequences share rows only with each other.
     """
     rows = np.empty(len(lengths), np.int64)
     first = 0
@@ -76,10 +73,9 @@ class PackedRows:
         return ranges(self._order, starts, ends - starts), ends - starts
 
     def places(self, rows: np.ndarray) -> np.ndarray:
-        """Return what is at the places of rows, see `members`: int64 `[3, B, T]`, 0 at padding.
+        """Return what is at the places of rows, int64 `[3, B, T]`, 0 at padding.
 
-        They are the number of the sequence among all, the place in it, and the number of the
-        sequence in its row, from 1 on.
+        That is the number of the sequence among all, the place in it, and the number in its row.
         """
         members, counts = self.members(rows)
         lengths = self._lengths[members]

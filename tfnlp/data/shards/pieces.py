@@ -131,8 +131,7 @@ def make_table(
 ) -> tuple[Table, dict]:
     """Return the table, and counts of the training part and the held-out part.
 
-    `own_valid` is the number of the first piece of separate held-out text; None: a share of all
-    documents is held out, see `split_documents`.
+    `own_valid` is the first piece of separate held-out text; without one see `split_documents`.
     """
     notes = [folder.note(name) for name in pieces]
     reads = np.cumsum([0, *(len(note["sizes"]) for note in notes)])
