@@ -66,11 +66,6 @@ def test_attributes_and_special_tokens():
     tokenizer = RobertaTokenizer(published())
     ids = [tokenizer.cls_id, tokenizer.pad_id, tokenizer.sep_id, tokenizer.unk_id]
     assert ids == [0, 1, 2, 3] and tokenizer.mask_id == 50260 == tokenizer.vocab_size - 1
-    assert (tokenizer.separators, tokenizer.mask_token, tokenizer.keeps_spaces) == (
-        2,
-        "<mask>",
-        True,
-    )
     assert tokenizer.vocabulary == tokens and tokenizer.merges == merges
     # Shifted by the special tokens before them; written in a text they are plain.
     text = ["<s> Hello<mask>"]
