@@ -98,7 +98,7 @@ def test_workers_of_a_pipeline_make_the_same(folder, tmp_path):
     script = """
 import sys
 from tfnlp.runs import embedding
-embedding._PART = 64
+embedding.PART = 64
 import tfnlp
 source, output, workers, runner = sys.argv[1:]
 more = {"runner": "DirectRunner", "workers": int(workers)} if runner == "beam" else {}
@@ -136,7 +136,7 @@ def test_what_can_not_be_is_one_line(folder, index, tmp_path, capsys):
 
 def test_parts_are_those_of_one_call(folder, tmp_path, monkeypatch):
     """A call that was stopped goes on, whichever of its parts are there."""
-    monkeypatch.setattr(embedding, "_PART", 50)
+    monkeypatch.setattr(embedding, "PART", 50)
     write(folder, tmp_path / "whole.npy")
     made, computed = [], embedding.sentence_function
 

@@ -38,7 +38,7 @@ from tfnlp.runs.projector import write_tables
 from tfnlp.runs.search_index import faiss, is_index, write_index
 from tfnlp.settings.use import EmbedSettings
 
-_PART = 16_384  # texts
+PART = 16_384  # texts
 
 
 def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, An
             from tfnlp.runs.embedding_pipeline import run_pipeline
 
             load = functools.partial(sentence_function, config.model, settings, dtype)
-            count, size = run_pipeline(config, load, part_path, texts(), folder, _PART)
+            count, size = run_pipeline(config, load, texts(), folder)
         if not count:
             raise ValueError(f"there are no texts in {', '.join(paths) or '`input`'}")
         arrays = (np.load(path) for path in _parts(folder))
@@ -154,7 +154,7 @@ def _write_parts(
     count, size = 0, len(vectors([""])[0])
     with ProgressBar(unit="texts") as bar:
         for number in itertools.count():
-            part = list(itertools.islice(texts, _PART))
+            part = list(itertools.islice(texts, PART))
             if not part:
                 break
             path = part_path(folder, number)
@@ -184,7 +184,7 @@ def part_path(folder: str, number: int) -> str:
 
 def _facts(config: EmbedSettings, paths: list[str], texts: list[str] | None) -> dict[str, Any]:
     """Return what tells other texts and another model from these, as JSON."""
-    facts = {"text": config.text, "part": _PART}
+    facts = {"text": config.text, "part": PART}
     if texts is not None:
         facts["texts"] = zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"))
     if not isinstance(config.model, str):
@@ -216,7 +216,7 @@ def _begun(folder: str, facts: dict[str, Any]) -> None:
         with open(path, encoding="utf-8") as file:
             if json.load(file) == facts:
                 if parts:
-                    print(f"going on after {len(parts) * _PART:,} texts", file=sys.stderr)
+                    print(f"going on after {len(parts) * PART:,} texts", file=sys.stderr)
                 return
     for part in parts:
         os.remove(part)

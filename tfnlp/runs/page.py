@@ -170,8 +170,7 @@ def held_out(history: History, main: str = "loss") -> Table:
     step = history.best_step(main)
     best = next((row for row in rows if row["step"] == step), {})
     last = rows[-1] if rows else {}
-    names = [name for name in last if name != "step" and "/" not in name]
-    cells = [[in_words(name), shown(best.get(name)), shown(last[name])] for name in names]
+    cells = [[in_words(n), shown(best.get(n)), shown(last[n])] for n in _value_names([last])]
     head = ["measure", f"best, after {step} updates", f"last, after {last.get('step')}"]
     return Table("Held out", head, cells)
 
@@ -186,8 +185,7 @@ def measures(
 
     `beside` is what stands beside them, in a column that is called `name`.
     """
-    names = [n for n in metrics if "/" not in n and n != "step"]
-    names.sort(key=lambda n: n != main)
+    names = sorted(_value_names([metrics]), key=lambda n: n != main)
     cells = [[in_words(n), shown(metrics[n]), (beside or {}).get(n, "")] for n in names]
     return Table("Measures", ["measure", "value", name], cells)
 
