@@ -1,10 +1,12 @@
 """Model cards: what they say, and reading those of anybody."""
 
 import json
+import os
 
-from tfnlp.cards import Card, card_of_export, licence_of, read_card
+from tfnlp.cards import Card, card_of_export, licence_of, name_of, read_card
 from tfnlp.checkpoints.folders import new_folder
 from tfnlp.hub.loading.traces import printable
+from tfnlp.hub.saving.save import together
 
 CARD = Card(
     "A BERT, fine-tuned to classify texts: no, yes.",
@@ -51,6 +53,12 @@ def test_hugging_face_reads_its_metadata(tmp_path):
     with card_of_export(CARD), new_folder(tmp_path / "m", ["config.json"], True):
         pass
     assert "from transformers" not in (tmp_path / "m" / "README.md").read_text()
+
+
+def test_modules_that_are_written_together_have_the_name_of_their_folder(tmp_path):
+    with together(tmp_path / "pair", ["encoder"]) as (path,):
+        os.makedirs(path)
+        assert name_of(path) == "pair"
 
 
 def test_cards_and_licences_of_anybody(tmp_path):

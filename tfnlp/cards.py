@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfnlp import __version__
-from tfnlp.files import write_lines
+from tfnlp.files import name_when_whole, write_lines
 
 CARD = "README.md"
 _LONGEST = 2**16  # bytes of a card that are read
@@ -215,7 +215,7 @@ def name_of(directory: str) -> str:
     """Return the name of a model in a folder: of `bert/encoder` and `bert/3` it is "bert"."""
     folder, name = os.path.split(os.path.abspath(directory))
     if name in ("encoder", "model", "preprocessor") or name.isdecimal():
-        return os.path.basename(folder) or name
+        return name_when_whole(folder) or name
     return name
 
 

@@ -194,6 +194,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
         _remove(temporary)
 
 
+def name_when_whole(path: str) -> str:
+    """Return the name of a path; of a temporary one of `written_whole` that which it will have."""
+    name = os.path.basename(path)
+    match = _TEMPORARY.fullmatch(name)
+    return match[4] if match else name
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` as UTF-8, whole or not at all (see `written_whole`)."""
     with written_whole(path) as temporary:
