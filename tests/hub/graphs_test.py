@@ -22,7 +22,7 @@ from tfnlp import hub
 from tfnlp.checkpoints import load_bert, load_gpt
 from tfnlp.families import FAMILIES
 from tfnlp.formats.graphed import Task
-from tfnlp.hub.modules.task_graph import ids_function
+from tfnlp.hub.modules.fine_tuned import ids_function
 from tfnlp.hub.saving import onnx as converter
 from tfnlp.hub.saving.graphs import Graphs
 from tfnlp.tasks import task_of

@@ -15,10 +15,10 @@ from tfnlp.checkpoints.pretrained import Pretrained
 from tfnlp.formats.format import Format, Place
 from tfnlp.formats.savedmodel import SavedModel
 from tfnlp.hub.modules import bert, gpt
+from tfnlp.hub.modules.fine_tuned import ids_function
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
 from tfnlp.hub.modules.sentences import SentenceModule
-from tfnlp.hub.modules.task_graph import ids_function, write_example, write_task_files
-from tfnlp.hub.saving.graphs import Graphs
+from tfnlp.hub.saving.graphs import Graphs, write_example, write_task_files
 from tfnlp.hub.saving.keras_module import input_spec, serving_of
 from tfnlp.hub.saving.save import save_module
 from tfnlp.models import electra_discriminator

@@ -1,4 +1,4 @@
-"""A fine-tuned model as one SavedModel, from strings to labels, tags and answers."""
+"""A fine-tuned model as one SavedModel: strings to labels, tags, answers; and as ids to numbers."""
 
 import contextlib
 import os
@@ -8,13 +8,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.modules.frozen_features import ElmoFeatures
-from tfnlp.hub.modules.task_graph import task_outputs
+from tfnlp.hub.modules.frozen_features import ElmoFeatures, EncoderFeatures
 from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.traced import Traced, Untracked, named
 from tfnlp.text.assets import lines_asset
+
+_SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 class FineTunedModule(Traced):
@@ -107,6 +108,63 @@ class FineTunedModule(Traced):
             features = None
         task = self._task.value
         return task_outputs(model, inputs, task.sequences, features, task.window)
+
+
+def task_outputs(
+    model: Any,
+    inputs: dict[str, tf.Tensor],
+    sequences: int,
+    features: EncoderFeatures | None,
+    window: int = 0,
+) -> dict[str, tf.Tensor]:
+    """Return the outputs of a task's model for packed sequences.
+
+    Inputs are int32 `[B, T]`, or `[B, C, T]` with C `sequences` an example; of an ELMo also
+    `lm_layers`. `features` are the `EncoderFeatures` of a network on them, or None. Their encoder
+    reads the sequences in parts of a `window`, if there is one.
+    """
+    inputs = dict(inputs)
+    if features is not None:
+        flat = {name: tf.reshape(x, [-1, window or tf.shape(x)[-1]]) for name, x in inputs.items()}
+        layers = features.layers(flat)  # [B*C, T, L, D]
+        shape = tf.concat([tf.shape(inputs["input_mask"]), tf.shape(layers)[2:]], 0)
+        inputs["lm_layers"] = tf.reshape(layers, shape)
+    if len(model.input["input_mask"].shape) == 3:
+        inputs = {
+            name: tf.reshape(x, [-1, sequences, tf.shape(x)[-1]]) if name in _SEQUENCES else x
+            for name, x in inputs.items()
+        }
+        # The token that a GPT looks at is the last one.
+        inputs["extract_positions"] = tf.reduce_sum(inputs["input_mask"], -1) - 1  # [B, C]
+    return model(
+        {name: tf.ensure_shape(inputs[name], x.shape) for name, x in model.input.items()},
+        training=False,
+    )
+
+
+def ids_function(task_model: Any, length: int | None = None) -> Callable:
+    """Return a concrete function of ids to numbers.
+
+    It takes int32 `input_word_ids`, `input_mask` and, if the model reads them, `input_type_ids`,
+    `[B, T]`, or `[B, C, T]` with C sequences an example, packed as `task_model.reader` does; T is
+    `length`, None: open. It returns the outputs of the model and those predictions that are
+    numbers: `probabilities` of classes, labels and choices, and scores in the units of the training
+    data.
+    """
+    task, model, features = task_model.task, task_model.model, task_model.features
+    read = model.input if features is None else features.encoder.input
+    shape = [None, length] if task.sequences == 1 else [None, task.sequences, length]
+
+    def outputs(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        found = dict(task_outputs(model, inputs, task.sequences, features))
+        found.pop("sequence_output", None)  # of a GPT, for the loss of its language model
+        for name, x in task.decoded(found).items():
+            if isinstance(x, tf.Tensor) and x.dtype.is_floating:
+                found[name] = x
+        return found
+
+    specs = {n: tf.TensorSpec(shape, "int32", name=n) for n in _SEQUENCES if n in read}
+    return named(outputs, **specs)
 
 
 def models_of(task_model: TaskModel) -> list[keras.Model]:
