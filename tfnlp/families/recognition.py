@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import functools
+import json
 import os
 import pathlib
 import re
@@ -292,4 +293,11 @@ def best_run(folder: str) -> str:
 
 def read_ending(path: str) -> Any:
     """Return what a file that a run ends with says; None if there is no such file."""
-    return read_json(pathlib.Path(path), object) if os.path.exists(path) else None
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (ValueError, RecursionError) as error:
+        again = "delete it and run the same `tfnlp finetune` again"
+        raise ValueError(f"{path} is not a JSON file ({error}); {again}") from error
