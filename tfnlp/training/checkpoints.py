@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -164,13 +165,11 @@ class Checkpoints:
                 warnings.warn(f"{error}; {instead}", stacklevel=3)
         return None
 
-    def newest_state(self) -> dict[str, Any]:
-        """Return the state of the newest whole checkpoint, of a run that has one."""
-        for _, path in sorted(self.paths() + self.paths("best"), reverse=True):
-            try:
+    def newest_state(self, kinds: Sequence[str] = ("step", "best")) -> dict[str, Any]:
+        """Return the state of the newest checkpoint of these kinds that can be read, or {}."""
+        for _, path in sorted((x for kind in kinds for x in self.paths(kind)), reverse=True):
+            with contextlib.suppress(ValueError):  # of one that is damaged
                 return read_state(path)
-            except ValueError:
-                continue  # damaged
         return {}
 
     def restore_average(self) -> dict[str, Any]:
@@ -293,29 +292,24 @@ def jsonable(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str, Any]) -> None:
     """Check that the newest checkpoint, if there is one, is of a run with these settings."""
-    for _, path in reversed(checkpoints.paths()):
-        try:
-            state = read_state(path)
-        except ValueError:
-            continue  # damaged; `restore_latest` warns of it
-        changed = differences(state["settings"], settings)
-        if changed:
-            raise ValueError(
-                f"{directory} holds a run with other settings ({'; '.join(changed)}); "
-                "give the same settings to resume it, or another directory to start a new one"
-            )
-        return
+    changed = differences(checkpoints.newest_state(["step"]).get("settings", {}), settings)
+    if changed:
+        raise ValueError(
+            f"{directory} holds a run with other settings ({'; '.join(changed)}); "
+            "give the same settings to resume it, or another directory to start a new one"
+        )
 
 
-def differences(old: Any, new: Any, name: str = "") -> list[str]:
-    """Return a text for each setting that both have and that differs.
+def differences(old: Any, new: Any, exactly: bool = False, name: str = "") -> list[str]:
+    """Return a text for each setting that differs.
 
-    Floats that differ by less than 1e-4 of their size count as equal: a schedule is not computed
-    to the same bit everywhere.
+    If not `exactly`, those that both have count, and floats that differ by less than 1e-4 of their
+    size are equal: a schedule is not computed to the same bit everywhere.
     """
     if isinstance(old, dict) and isinstance(new, dict):
-        both = [key for key in old if key in new]
-        return [d for key in both for d in differences(old[key], new[key], f"{name}.{key}")]
-    floats = isinstance(old, float) and isinstance(new, int | float)
+        keys = sorted(old.keys() | new.keys()) if exactly else [key for key in old if key in new]
+        pairs = [(f"{name}.{key}", old.get(key), new.get(key)) for key in keys]
+        return [d for key, a, b in pairs for d in differences(a, b, exactly, key)]
+    floats = isinstance(old, float) and isinstance(new, int | float) and not exactly
     same = old == new or (floats and math.isclose(old, new, rel_tol=1e-4))
     return [] if same else [f"{name.lstrip('.')} was {old}, now {new}"]

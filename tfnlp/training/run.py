@@ -20,7 +20,7 @@ import keras
 
 from tfnlp.checksums import check_files, checksums
 from tfnlp.files import exists, joined, make_folder, opened, reached, remove, write_text
-from tfnlp.training.checkpoints import Checkpoints, model_variables
+from tfnlp.training.checkpoints import Checkpoints, differences, model_variables
 from tfnlp.training.history import History
 
 CONFIG = "config.json"
@@ -67,7 +67,7 @@ def write_config(directory: Path, config: dict[str, Any], way_on: str = "") -> N
     if exists(path):
         before, now = read_config(directory), json.loads(json.dumps(config))
         before.pop("files", None)
-        changed = _differences(before, now)
+        changed = differences(before, now, exactly=True)
         if changed:
             raise ValueError(
                 f"{directory} holds a run with other settings ({'; '.join(changed)}); give the "
@@ -170,14 +170,3 @@ def restore_weights(
     if state is None:
         raise FileNotFoundError(f"{folder} holds no checkpoint; train before you use the run")
     return state["step"], History(**{**state, **checkpoints.newest_state()}["history"])
-
-
-def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
-    found = []
-    for key in sorted(set(old) | set(new)):
-        a, b = old.get(key), new.get(key)
-        if isinstance(a, dict) and isinstance(b, dict):
-            found += _differences(a, b, f"{prefix}{key}.")
-        elif a != b:
-            found.append(f"{prefix}{key} was {a}, now {b}")
-    return found
