@@ -71,8 +71,9 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 
 bench: $(VENV)/installed
-	$(BIN)/python -m benchmarks.steps
+	$(BIN)/python -m benchmarks.bert
 	$(BIN)/python -m benchmarks.gpt
+	$(BIN)/python -m benchmarks.pipeline
 
 clean:
 	rm -rf $(VENV) .venv-peers $(DEMO) build dist site *.egg-info .pytest_cache

@@ -1,8 +1,7 @@
-"""Models, random batches and counted operations of BERT's and GPT's pretraining.
+"""Random batches and counted operations of BERT's and GPT's pretraining, for several benchmarks.
 
 A case is a dict that JSON can carry: `family` ("bert", "gpt"), `layers`, `hidden`, `heads`,
-`vocab`, `rows`, `length`, and of a BERT `predictions`, the masked positions of a sequence, and
-`next_sentence`, whether pairs are learnt too.
+`vocab`, `rows`, `length`, and of a BERT `predictions`, the masked positions of a sequence.
 """
 
 import numpy as np
@@ -38,45 +37,6 @@ def batch_of(case):
         "masked_lm_weights": np.ones(masked, "float32"),
         "next_sentence_labels": random.integers(0, 2, rows, "int32"),
     }
-
-
-def encoder_of(case, **settings):
-    """Return tfnlp's encoder, with other `settings` than the case's."""
-    from tfnlp import models
-
-    sizes = {
-        "vocab_size": case["vocab"], "num_layers": case["layers"], "hidden_size": case["hidden"],
-        "num_heads": case["heads"], "intermediate_size": 4 * case["hidden"],
-        "max_positions": max(512, case["length"] or 0), "seq_length": case["length"], **settings,
-    }  # fmt: skip
-    if case["family"] == "gpt":
-        return models.gpt(**sizes, norm_first=True)
-    return models.bert(**sizes, pooler=case.get("next_sentence", True))
-
-
-def objective_of(case):
-    """Return tfnlp's objective of a pretraining."""
-    from tfnlp import models, objectives
-
-    encoder = encoder_of(case)
-    if case["family"] == "gpt":
-        return objectives.GPTPretraining(models.gpt_pretrainer(encoder))
-    pairs, most = case["next_sentence"], case["predictions"]
-    model = models.bert_pretrainer(encoder, next_sentence=pairs, max_predictions=most)
-    return objectives.BertPretraining(model)
-
-
-def keras_hub_backbone(case):
-    """Return keras-hub's encoder."""
-    import keras_hub
-
-    bert = case["family"] == "bert"
-    kind = keras_hub.models.BertBackbone if bert else keras_hub.models.GPT2Backbone
-    return kind(
-        case["vocab"], num_layers=case["layers"], num_heads=case["heads"],
-        hidden_dim=case["hidden"], intermediate_dim=4 * case["hidden"], dropout=0.1,
-        max_sequence_length=512,
-    )  # fmt: skip
 
 
 def encoder_flops(case):

@@ -1,12 +1,16 @@
-"""GPT-2 writing here beside keras-hub's GPT-2 and Hugging Face's.
+"""GPT-2 writing and training here beside keras-hub's GPT-2 and Hugging Face's.
 
-    python -m benchmarks.gpt [--rounds 3] [--bf16]
+    python -m benchmarks.gpt [--work generate] [--work train] [--rounds 3] [--bf16]
+        [--peer-python PYTHON]
 
-12 layers x 768, random weights, prompts of 32 tokens, 64 new ones, greedy and drawn from the 50
-most probable, 1 and 8 prompts at a time, all in this process, in alternating blocks; Hugging Face
-where torch and transformers are installed. Each Keras library runs compiled and not; what counts is
-its faster mode. `--bf16` holds weights of bfloat16. A read of all weights for each token is what
-the memory can give at best; the share is of the rate at which a sum over an array of 512 MB runs.
+keras-hub runs in this process, and so does Hugging Face's generation where torch and transformers
+are installed; its training runs in processes of its own with `--peer-python`. Blocks alternate.
+`generate`: 12 layers x 768, random weights, prompts of 32 tokens, 64 new ones, greedy and drawn
+from the 50 most probable, 1 and 8 prompts at a time. `train`: one update of 4 x 256, 16 x 128
+tokens, a vocabulary of 40,000, dropout 0.1, AdamW. Each library runs compiled and not; what counts
+is its faster mode. `--bf16` lets the TensorFlow libraries hold (train: compute with) weights of
+bfloat16, and so does Hugging Face. A read of all weights for each token is what the memory can give
+at best; the share is of the rate at which a sum over an array of 512 MB runs.
 """
 
 import argparse
@@ -16,12 +20,14 @@ import tempfile
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
+import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.timing import measure
-from tfnlp import checkpoints, models
+from benchmarks import cases, turns
+from benchmarks.timing import PEAK_FLOPS, measure, peak
+from tfnlp import checkpoints, models, objectives, training
 
 PROMPT, NEW, VOCAB = 32, 64, models.GPT2_SMALL["vocab_size"]
 ROWS = (1, 8)
@@ -30,10 +36,17 @@ _BYTES = 2**29  # of the array whose sum measures the memory
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--work", action="append", choices=["generate", "train"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="least length of a block")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--peer-python", metavar="PYTHON", help="with torch and transformers")
     arguments = parser.parse_args()
+    for work in arguments.work or ["generate", "train"]:
+        {"generate": _generate, "train": _train}[work](arguments)
+
+
+def _generate(arguments):
     policy = "bfloat16" if arguments.bf16 else "float32"
     rng = np.random.default_rng(0)
     prompts = {rows: rng.integers(0, VOCAB, (rows, PROMPT)).astype("int32") for rows in ROWS}
@@ -56,8 +69,8 @@ def main():
             timings = measure(candidates, arguments.rounds, arguments.seconds, warm=1)
             rate = _BYTES / timings.pop("sum")
             floor = model.count_params() * (2 if arguments.bf16 else 4) / rate  # seconds a token
-            print(f"{policy}, {rows} prompt(s), {kind}; memory {rate / 1e9:.1f} GB/s")
-            _report({name: rows * NEW / t for name, t in timings.items()}, floor / rows)
+            print(f"generate, {policy}, {rows} prompt(s), {kind}; memory {rate / 1e9:.1f} GB/s")
+            _report(timings, rows * NEW, "tokens/s", lambda t, f=floor: f * NEW / t)
 
 
 def _ours(decoder, ids, kind, jit):
@@ -118,12 +131,62 @@ def _hugging_face(model, ids, kind):
     return run
 
 
-def _report(speeds, floor):
-    for name, speed in speeds.items():
-        print(f"  {name:20s}{speed:10.1f} tokens/s  share {floor * speed:.2f}")
-    best = max(speed for name, speed in speeds.items() if name.startswith("tfnlp"))
+def _train(arguments):
+    policy = "mixed_bfloat16" if arguments.bf16 else "float32"
+    case = {**cases.SIZES["4x256"], "family": "gpt", "vocab": 40_000, "rows": 16, "length": 128,
+            "dtype": policy}  # fmt: skip
+    batch = cases.batch_of(case)
+    candidates = {}
+    for jit in (False, True):
+        how = "compiled" if jit else "plain"
+        encoder = models.gpt(
+            case["vocab"], **models.GPT_MINI, max_positions=512, seq_length=128, dtype=policy
+        )
+        task = objectives.GPTPretraining(models.gpt_pretrainer(encoder))
+        trainer = training.Trainer(task, training.AdamW(), 1e-4, clip_norm=None, jit_compile=jit)
+        steps = iter(tf.data.Dataset.from_tensors(batch).repeat())
+        candidates[f"tfnlp {how}"] = lambda t=trainer, s=steps: float(
+            t.train_steps(s, 1)["loss/lm"]
+        )
+        candidates[f"keras-hub {how}"] = _keras_hub_step(batch, case["vocab"], jit, policy)
+    peers = {}
+    if arguments.peer_python:
+        peers = turns.hugging_face(arguments.peer_python, case, clip_norm=None)
+    candidates.update({name: child.turn for name, child in peers.items()})
+    candidates["peak"] = peak("bfloat16" if arguments.bf16 else "float32")
+    timings = measure(candidates, arguments.rounds, arguments.seconds)
+    for child in peers.values():
+        child.close()
+    rate = PEAK_FLOPS / timings.pop("peak")
+    print(f"train, {policy}; peak {rate / 1e9:.0f} GFLOP/s")
+    floor = cases.step_flops(case) / rate
+    _report(timings, case["rows"] * case["length"], "tokens/s", lambda t: floor / t)
+
+
+def _keras_hub_step(batch, vocab, jit, policy):
+    backbone = keras_hub.models.GPT2Backbone(
+        vocab, num_layers=4, num_heads=4, hidden_dim=256, intermediate_dim=1024,
+        max_sequence_length=512, dropout=0.1, dtype=policy,
+    )  # fmt: skip
+    model = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+    model.compile(
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        optimizer=keras.optimizers.AdamW(1e-4),
+        jit_compile=jit,
+    )
+    inputs = dict(token_ids=batch["input_word_ids"], padding_mask=batch["input_mask"])
+    return lambda: model.train_on_batch(inputs, batch["targets"])
+
+
+def _report(timings, amount, unit, share):
+    def speed(name):
+        return amount / timings[name]
+
+    for name, seconds in timings.items():
+        print(f"  {name:20s}{speed(name):10.1f} {unit}  share {share(seconds):.2f}")
+    best = max(speed(name) for name in timings if name.startswith("tfnlp"))
     for peer in ("Hugging Face", "keras-hub"):
-        rates = [speed for name, speed in speeds.items() if name.startswith(peer)]
+        rates = [speed(name) for name in timings if name.startswith(peer)]
         if rates:
             print(f"  tfnlp / {peer}: {best / max(rates):.2f}", flush=True)
 

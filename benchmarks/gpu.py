@@ -24,19 +24,9 @@ import subprocess
 import sys
 import time
 
-from benchmarks import turns
-from benchmarks.cases import (
-    SIZES,
-    VOCAB,
-    batch_of,
-    encoder_flops,
-    encoder_of,
-    objective_of,
-    step_flops,
-)
+from benchmarks.cases import SIZES, VOCAB, batch_of, encoder_flops, step_flops
 
-BERT = {**SIZES["12x768"], "family": "bert", "vocab": VOCAB["bert"], "dtype": "bfloat16",
-        "next_sentence": True}  # fmt: skip
+BERT = {**SIZES["12x768"], "family": "bert", "vocab": VOCAB["bert"], "dtype": "bfloat16"}
 GPT = {**BERT, "family": "gpt", "vocab": VOCAB["gpt"]}
 CASES = {
     "BERT-base step, 32 x 512": {**BERT, "work": "train", "rows": 32, "length": 512},
@@ -52,6 +42,7 @@ CASES = {
     },
 }  # fmt: skip
 TINY = {"layers": 1, "hidden": 32, "heads": 2, "rows": 2, "length": 32, "prompt": 8}
+RATE = 0.1
 
 
 def main():
@@ -60,27 +51,33 @@ def main():
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
     parser.add_argument("--limit", type=float, default=300, help="seconds of a process")
     parser.add_argument("--block", type=float, default=1.0, help="seconds of a block of steps")
+    parser.add_argument("--trace", metavar="DIR", help="for a profile of three steps of tfnlp's")
     parser.add_argument("--tiny", action="store_true", help="small models, to try the script")
     parser.add_argument("--output", default="runs/gpu", metavar="DIR")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.child:
+        side, case = json.loads(args.child)
+        print(json.dumps(SIDES[side](case)), flush=True)
+        return
     output = pathlib.Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
     found = {"machine": machine()}
-    print(f"{found['machine']}; sequences a second, TFLOP/s, GiB, seconds to compile\n")
-    print("| work, bfloat16 | tfnlp | transformers compiled | ratio |\n|---|---:|---:|---:|")
     for name, case in CASES.items():
         if not all(word in name for word in args.only):
             continue
-        case = {**case, **(TINY if args.tiny else {}), "block": args.block}
+        case = {**case, **(TINY if args.tiny else {}), "block": args.block, "trace": args.trace}
         case["predictions"] = max(1, round(case["length"] * 0.15))
         found[name] = {side: child(side, case, args.limit, output) for side in args.sides}
         print(row(name, found[name]), flush=True)
         (output / "gpu.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+    print(table(found))
 
 
 def child(side, case, limit, output):
     """What a process of its own has measured, or its error."""
-    command = [sys.executable, "-m", "benchmarks.gpu", json.dumps({**case, "side": side})]
+    told = json.dumps([side, case])
+    command = [sys.executable, "-m", "benchmarks.gpu", "--child", told]
     environment = {**os.environ, "KERAS_BACKEND": "jax"}
     with open(output / f"{side}.log", "a", encoding="utf-8") as log:
         try:
@@ -100,6 +97,16 @@ def machine():
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "no NVIDIA GPU"
+
+
+def table(found):
+    """The table of all cases."""
+    lines = [
+        f"{found['machine']}; sequences a second, TFLOP/s, GiB, seconds to compile",
+        "| work, bfloat16 | tfnlp | transformers compiled | ratio |",
+        "|---|---:|---:|---:|",
+    ]
+    return "\n".join([*lines, *(row(*item) for item in found.items() if item[0] != "machine")])
 
 
 def row(name, sides):
@@ -157,18 +164,37 @@ def tfnlp(case):
     keras.config.set_dtype_policy(policy)
     call = {"train": tfnlp_step, "run": tfnlp_forward, "write": tfnlp_writing}[case["work"]](case)
     found = measured(case, call, jax.block_until_ready)
+    if case["trace"]:
+        with jax.profiler.trace(case["trace"]):
+            jax.block_until_ready([call() for _ in range(3)])
     memory = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
     return {**found, "memory": memory / 2**30}
 
 
+def tfnlp_model(case, **settings):
+    from tfnlp import models
+
+    sizes = {"num_layers": case["layers"], "hidden_size": case["hidden"]}
+    sizes |= {"num_heads": case["heads"], "intermediate_size": 4 * case["hidden"]}
+    sizes |= {"vocab_size": case["vocab"], "seq_length": case["length"], **settings}
+    if case["family"] == "bert":
+        return models.bert(**sizes)
+    return models.gpt(**{**models.GPT2_SMALL, **sizes, "max_positions": case["length"]})
+
+
 def tfnlp_step(case):
-    from tfnlp import training
+    from tfnlp import models, objectives, training
     from tfnlp.training.engines.jax import JaxEngine
     from tfnlp.training.engines.jax_devices import JaxDevices
     from tfnlp.training.engines.step import StepSettings
 
-    objective = objective_of(case)
-    model = objective.model
+    encoder = tfnlp_model(case, dropout=RATE, attention_dropout=RATE)
+    if case["family"] == "bert":
+        model = models.bert_pretrainer(encoder, max_predictions=case["predictions"])
+        objective = objectives.BertPretraining(model)
+    else:
+        model = models.gpt_pretrainer(encoder)
+        objective = objectives.GPTPretraining(model)
     names = {*model.input, "targets", "weights", "masked_lm_ids", "masked_lm_weights",
              "next_sentence_labels"}  # fmt: skip
     batch = {name: x for name, x in batch_of(case).items() if name in names}
@@ -186,7 +212,7 @@ def tfnlp_step(case):
 def tfnlp_forward(case):
     import jax
 
-    encoder = encoder_of(case)
+    encoder = tfnlp_model(case)
     batch = {name: jax.device_put(x) for name, x in batch_of(case).items() if name in encoder.input}
     groups = encoder.trainable_variables, encoder.non_trainable_variables
     weights = [[v.value for v in group] for group in groups]
@@ -204,7 +230,7 @@ def tfnlp_writing(case):
 
     from tfnlp import models
 
-    model = models.gpt_pretrainer(encoder_of(case))
+    model = models.gpt_pretrainer(tfnlp_model(case))
     decoder, variables = models.GPTDecoder(model), model.variables
     written = case["length"] - case["prompt"]
     ids = jax.device_put(prompts(case))
@@ -231,7 +257,8 @@ def transformers(case):
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.set_float32_matmul_precision("high")
     if case["work"] == "train":
-        call = hugging_face.step_of(case, compiled=True, device=device)
+        model = hugging_face.model_of(case, hugging_face.BertForPreTraining)
+        call = hugging_face.step_of(case, model, compiled=True, device=device)
     elif case["work"] == "run":
         call = hugging_face.forward_of(case, device)
     else:
@@ -247,4 +274,4 @@ def transformers(case):
 SIDES = {"tfnlp": tfnlp, "transformers": transformers}
 
 if __name__ == "__main__":
-    turns.run(lambda case: print(json.dumps(SIDES[case["side"]](case)), flush=True), main)
+    main()

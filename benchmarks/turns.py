@@ -68,21 +68,6 @@ def take(rounds, work, examples):
             each.wait()
 
 
-def take_steps(case, step):
-    """The child's side: turns of `case["steps"]` calls of `step`, which returns its loss."""
-
-    def turn():
-        return {"loss": [step() for _ in range(case["steps"])][-1]}
-
-    take(case["rounds"], turn, case["steps"] * case["rows"])
-
-
-def run(work, main):
-    """Run a script: `work` of what it is told, in a `Child`, else `main`."""
-    told = sys.argv[1:2]
-    work(json.loads(told[0])) if told and told[0][0] == "{" else sys.exit(main())
-
-
 class Child:
     """The parent's side of one process, `PYTHON -m benchmarks.MODULE JSON`.
 
@@ -124,6 +109,19 @@ class Child:
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
+
+
+def hugging_face(python, case, clip_norm=1.0):
+    """Processes that take a step of transformers a turn, compiled and not, by name."""
+    return {
+        f"Hugging Face {mode}": Child(
+            "hugging_face",
+            {**case, "compiled": mode == "compiled", "clip_norm": clip_norm},
+            os.devnull,
+            python,
+        )
+        for mode in ("plain", "compiled")
+    }
 
 
 def alternate(children):

@@ -97,6 +97,11 @@ def test_search_finds_the_page_of_each_task_first(site):
     }
 
 
+def test_source_is_not_searched(site):
+    index = (site / "search/search_index.json").read_text("utf-8")
+    assert "def build(self" not in index and "Source code in" not in index
+
+
 def test_every_page_of_docs_and_every_notebook_is_there(pages):
     for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("colab/*.ipynb")]:
         assert _html(links.page_of(str(path.relative_to(ROOT)))) in pages
@@ -127,3 +132,14 @@ def _styles(path):
     if path.suffix == ".html":
         text = "".join(re.findall(r"<style.*?</style>|style=\"[^\"]*\"", text, re.DOTALL))
     return text
+
+
+def test_what_pages_load_is_in_the_site(site, pages):
+    missing = {
+        (name, address)
+        for name, page in pages.items()
+        for address in page.loads
+        if name != "404.html" and address and not address.startswith("data:")
+        and not (site / name).parent.joinpath(re.sub(r"[?#].*", "", address)).exists()
+    }  # fmt: skip
+    assert not missing

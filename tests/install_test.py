@@ -7,6 +7,7 @@ import pytest
 import setuptools  # noqa: F401  brings distutils where Python has none
 from packaging.requirements import Requirement
 
+import tfnlp
 from colab.common import HERE, LINES, stamp
 from tests.support import ROOT
 
@@ -54,11 +55,19 @@ def asked():
     return {extra: list(map(Requirement, given)) for extra, given in by_extra.items()}
 
 
+def test_every_requirement_has_a_bound(asked):
+    assert not [str(r) for given in asked.values() for r in given if not r.specifier]
+
+
 def test_colab_keeps_its_versions(asked):
     wanted = [r for extra in ("", *EXTRAS) for r in asked[extra]]
     assert {r.name for r in wanted} - set(COLAB) == {"sentencex"}
     refused = [str(r) for r in wanted if r.name in COLAB and COLAB[r.name] not in r.specifier]
     assert not refused
+
+
+def test_the_citation_is_of_this_version():
+    assert f"\nversion: {tfnlp.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 def test_an_address_is_written_everywhere_and_taken_out_again(tmp_path):

@@ -75,7 +75,7 @@ def embed_files(config: EmbedSettings, dtype: str | None = None) -> dict[str, An
             from tfnlp.runs.embedding_pipeline import run_pipeline
 
             load = functools.partial(sentence_function, config.model, settings, dtype)
-            count, size = run_pipeline(config, load, texts(), folder)
+            count, size = run_pipeline(config, load, part_path, texts(), folder, PART)
         if not count:
             raise ValueError(f"there are no texts in {', '.join(paths) or '`input`'}")
         arrays = (np.load(path) for path in _parts(folder))

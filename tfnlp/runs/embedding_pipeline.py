@@ -20,7 +20,6 @@ from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInf
 from tfnlp.data.shards.folder import WORK, Folder
 from tfnlp.data.shards.runner import Progress
 from tfnlp.files import written_whole
-from tfnlp.runs.embedding import PART, part_path
 from tfnlp.runs.examples import runner_of
 from tfnlp.settings.use import EmbedSettings
 
@@ -30,12 +29,12 @@ Load = Callable[[], Callable[[list[str]], np.ndarray]]
 class PartHandler(ModelHandler):
     """Numbers of parts to how many texts they have; the vectors are written.
 
-    `load` returns the function of strings to vectors.
+    `load` returns the function of strings to vectors; `path_of` is of (folder, number of a part).
     """
 
-    def __init__(self, folder: str, load: Load) -> None:
+    def __init__(self, folder: str, load: Load, path_of: Callable[[str, int], str]) -> None:
         super().__init__()
-        self.folder, self.load_model = folder, load
+        self.folder, self.load_model, self.path_of = folder, load, path_of
 
     def run_inference(
         self,
@@ -49,7 +48,7 @@ class PartHandler(ModelHandler):
                 with open(_texts_path(self.folder, number), encoding="utf-8") as file:
                     texts = json.load(file)
                 vectors = model(texts)
-                with written_whole(part_path(self.folder, number)) as partial:
+                with written_whole(self.path_of(self.folder, number)) as partial:
                     with open(partial, "wb") as file:
                         np.save(file, vectors)
                 note = f"{WORK}/{number:06d}.json"
@@ -65,7 +64,12 @@ class PartHandler(ModelHandler):
 
 
 def run_pipeline(
-    config: EmbedSettings, load: Load, texts: Iterator[str], folder: str
+    config: EmbedSettings,
+    load: Load,
+    path_of: Callable[[str, int], str],
+    texts: Iterator[str],
+    folder: str,
+    size: int,
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
     runner = runner_of(config)
@@ -74,15 +78,15 @@ def run_pipeline(
     work, count, todo = Folder(folder), 0, []
     work.make()
     for number in itertools.count():
-        part = list(itertools.islice(texts, PART))
+        part = list(itertools.islice(texts, size))
         if not part:
             break
         count += len(part)
-        if not os.path.exists(part_path(folder, number)):
+        if not os.path.exists(path_of(folder, number)):
             work.write(os.path.basename(_texts_path(folder, number)), json.dumps(part).encode())
             todo.append(number)
     if todo:
-        handler = PartHandler(os.path.abspath(folder), load)
+        handler = PartHandler(os.path.abspath(folder), load, path_of)
 
         def build(pipeline: beam.Pipeline) -> beam.PCollection:
             return (
@@ -94,7 +98,7 @@ def run_pipeline(
 
         for name in work.names(WORK):
             work.remove(f"{WORK}/{name}")
-        runner.run(build, work, Progress(work, f"parts of {PART:,} texts", "0", len(todo)))
+        runner.run(build, work, Progress(work, f"parts of {size:,} texts", "0", len(todo)))
     return count, width
 
 

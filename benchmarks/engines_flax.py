@@ -1,4 +1,4 @@
-"""A cell of `benchmarks.steps`: the same pretraining step of a BERT in plain Flax and optax.
+"""A cell of `benchmarks.engines`: the same pretraining step in plain Flax and optax.
 
 It needs no tfnlp: only jax, flax and optax.
 """
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from benchmarks.cases import VOCAB, batch_of
-from benchmarks.turns import take_steps
+from benchmarks.engines import take_turns
 
 RATE = 0.1  # of dropout
 normal = nn.initializers.truncated_normal(0.02)
@@ -92,8 +92,7 @@ def main():
             losses = optax.softmax_cross_entropy_with_integer_labels
             weights = batch["masked_lm_weights"]
             lm = (losses(masked, batch["masked_lm_ids"]) * weights).sum() / weights.sum()
-            pairs = losses(pair, batch["next_sentence_labels"]).mean()
-            return lm + pairs if case["next_sentence"] else lm
+            return lm + losses(pair, batch["next_sentence_labels"]).mean()
 
         loss, gradients = jax.value_and_grad(loss_of)(params)
         updates, state = optimizer.update(gradients, state, params)
@@ -107,7 +106,7 @@ def main():
         number += 1
         return float(loss)
 
-    take_steps(case, step)
+    take_turns(case, step)
 
 
 if __name__ == "__main__":
