@@ -75,8 +75,8 @@ class AdamW(Optimizer):
         m, v = slots
         m += (gradient - m) * (1.0 - scalars["beta1"])
         v += (ops.square(gradient) - v) * (1.0 - scalars["beta2"])
-        one, two = scalars["beta1_power"], scalars["beta2_power"]
-        rate = scalars["rate"] * (ops.sqrt(1.0 - two) / (1.0 - one))
+        beta1_power, beta2_power = scalars["beta1_power"], scalars["beta2_power"]
+        rate = scalars["rate"] * (ops.sqrt(1.0 - beta2_power) / (1.0 - beta1_power))
         return _decayed(weight, scalars) - rate * m / (ops.sqrt(v) + scalars["epsilon"]), m, v
 
     def assign(
