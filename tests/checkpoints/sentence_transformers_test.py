@@ -256,7 +256,7 @@ def test_lower_case_before_the_tokenizer_is_of_each_character():
     """As the normalizer `Lowercase` of tokenizers: no final sigma."""
 
     class Texts:
-        def read(self, texts, words, spaced):
+        def read(self, texts):
             return texts
 
     found = PromptReader(Texts(), "Query: ", True).read([tf.constant(["ΣΑΣ İ ÄB", ""])])

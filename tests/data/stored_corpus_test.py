@@ -63,10 +63,11 @@ CORPORA = {
 
 
 def prepare(family, text, **more):
-    config = FAMILIES[family].settings.make(
+    of = FAMILIES[family]
+    config = of.settings.make(
         text=str(text), output=str(text.parent / "run"), seed=3, **SETTINGS[family], **more
     )
-    prepared = FAMILIES[family].prepare(config, None, tf.distribute.get_strategy())
+    prepared = of.prepare(of.settle(config, None), None, tf.distribute.get_strategy())
     epoch = int(prepared.batches.steps_per_epoch)
     batches = [prepared.batches.batch(step) for step in (0, epoch - 1, epoch, 2 * epoch + 1)]
     batches += list(prepared.held_out)[:3]
