@@ -24,7 +24,7 @@ LAYERS = dict(units=4, lstm_layers=1)  # of a network on features
 
 
 @pytest.fixture(scope="module", params=["fine-tuned", "features"])
-def run(request, tmp_path_factory):
+def written(request, tmp_path_factory):
     """A run of two classes as training leaves it, with random weights: folder and model."""
     folder = tmp_path_factory.mktemp("task") / "run"
     bert = tfnlp.load(backbone("bert", None))
@@ -50,8 +50,8 @@ def run(request, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_a_run_loads_as_it_was_written(run):
-    folder, model = run
+def test_a_run_loads_as_it_was_written(written):
+    folder, model = written
     loaded = tfnlp.load(folder)
     assert (loaded.task, loaded.labels) == ("labels", ["no", "yes"])
     assert loaded.task_model.task.thresholds == (0.0, 0.875)  # those that were tuned
@@ -62,15 +62,15 @@ def test_a_run_loads_as_it_was_written(run):
                                  if p >= {"no": 0.0, "yes": 0.875}[n]]  # fmt: skip
 
 
-def test_results_that_were_changed_are_refused(run):
-    path = run[0] / task_folder.RESULTS
+def test_results_that_were_changed_are_refused(written):
+    path = written[0] / task_folder.RESULTS
     written = path.read_text()
     path.write_text(written.replace("0.875", "0.125"))
     with pytest.raises(ValueError, match="results.json was changed"):
-        tfnlp.load(run[0])
+        tfnlp.load(written[0])
     path.unlink()
     with pytest.raises(FileNotFoundError, match="results.json is missing"):
-        tfnlp.load(run[0])
+        tfnlp.load(written[0])
     path.write_text(written)
 
 
@@ -86,8 +86,8 @@ def test_results_that_were_changed_are_refused(run):
         ("backbone.arguments.vocab_size", 10**9),
     ],
 )
-def test_a_config_that_a_run_does_not_write_is_refused(run, place, value):
-    folder, _ = run
+def test_a_config_that_a_run_does_not_write_is_refused(written, place, value):
+    folder, _ = written
     path = folder / "config.json"
     written = path.read_text()
     config = json.loads(written)
