@@ -64,14 +64,14 @@ def test_a_run_loads_as_it_was_written(written):
 
 def test_results_that_were_changed_are_refused(written):
     path = written[0] / task_folder.RESULTS
-    written = path.read_text()
-    path.write_text(written.replace("0.875", "0.125"))
+    said = path.read_text()
+    path.write_text(said.replace("0.875", "0.125"))
     with pytest.raises(ValueError, match="results.json was changed"):
         tfnlp.load(written[0])
     path.unlink()
     with pytest.raises(FileNotFoundError, match="results.json is missing"):
         tfnlp.load(written[0])
-    path.write_text(written)
+    path.write_text(said)
 
 
 @pytest.mark.parametrize(
