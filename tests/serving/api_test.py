@@ -13,12 +13,14 @@ from fastapi.testclient import TestClient  # noqa: E402
 
 from tests.serving import toys  # noqa: E402
 from tfnlp import hub, models  # noqa: E402
-from tfnlp.serving.app import make_app  # noqa: E402
+from tfnlp.serving.action import Action, Option  # noqa: E402
+from tfnlp.serving.app import Refused, make_app, read_rows  # noqa: E402
 from tfnlp.serving.batching import Batcher  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
 from tfnlp.serving.texts import translate  # noqa: E402
 from tfnlp.settings.serve import ServeSettings  # noqa: E402
 from tfnlp.tasks import TASKS  # noqa: E402
+from tfnlp.tasks.playground import Field  # noqa: E402
 from tfnlp.text.task_readers import BertReader  # noqa: E402
 
 
@@ -304,6 +306,25 @@ def test_what_is_refused(module_of, body, status, said):
         response = client.post("/api/classify", content=body, headers=headers)
         assert response.status_code == status and said in response.json()["error"]
         ask(client, "classify", ["still here"])
+
+
+@pytest.mark.parametrize("options, said", [
+    ('{"temperature": NaN}', "temperature must be from 0 to 2"),
+    ('{"temperature": 1e999}', "temperature must be from 0 to 2"),
+    ('{"temperature": true}', "temperature must be a number"),
+    (f'{{"tokens": 1{"0" * 400}}}', "tokens must be from 1 to 9"),
+    ('{"tokens": 2.0}', "tokens must be a whole number"),
+    ('{"attention": 1}', "attention must be true or false"),
+])  # fmt: skip
+def test_options_that_are_refused(options, said):
+    known = (
+        Option("temperature", "", 0.5, 0, 2), Option("tokens", "", 3, 1, 9),
+        Option("attention", "", True),
+    )  # fmt: skip
+    action = Action("write", "", "", "", (Field("prompt", "", "line", ""),), list, options=known)
+    body = f'{{"instances": ["a"], "options": {options}}}'.encode()
+    with pytest.raises(Refused, match=said):
+        read_rows(body, action, ServeSettings.make(module="a"))
 
 
 def test_other_sites_and_other_addresses(module_of):

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import math
 import pathlib
 import re
 import sys
@@ -307,7 +306,7 @@ def _options(given: Any, action: Action) -> Row:
         if type(value) is not kind and (kind, type(value)) != (float, int):
             what = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
             raise Refused(f"option {name} must be {what}")
-        if not (math.isfinite(value) and option.low <= value <= option.high):
+        if not option.low <= value <= option.high:
             raise Refused(f"option {name} must be from {option.low:g} to {option.high:g}")
         found[name] = kind(value)
     return found

@@ -244,7 +244,6 @@ class Trainer:
             WorkerLost: if another worker stopped; all continue from the last checkpoint when they
                 are started again.
         """
-        plan = {name: x for name, x in locals().items() if name not in ("self", "data", "steps")}
         if steps < 1:
             raise ValueError(f"steps={steps} must be at least 1")
         if patience is not None and validation is None:
@@ -269,7 +268,20 @@ class Trainer:
                         f"steps={steps}; choose another directory to start a new one"
                     )
             last = self.step if self.history.stopped_early(monitor, patience) else steps
-            loop = Loop(self, steps, last, **plan)
+            loop = Loop(
+                self,
+                steps,
+                last,
+                validation=validation,
+                evaluate_every=evaluate_every,
+                checkpoint_every=checkpoint_every,
+                log_every=log_every,
+                patience=patience,
+                monitor=monitor,
+                callbacks=callbacks,
+                progress=progress,
+                profile=profile,
+            )
             self.objective.model.stop_training = False
             with optimizer_shown(self.objective.model, loop.optimizer):
                 loop.callbacks.on_train_begin()
