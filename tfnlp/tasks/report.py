@@ -295,10 +295,15 @@ def attention(of: str, tokens: Sequence[str], layers: Sequence[Any]) -> Figure:
 
 
 def plane(points: np.ndarray) -> list[list[float]]:
-    """Return the coordinates of points `[N, D]` on their two principal axes, `[N, 2]`."""
+    """Return the coordinates of points `[N, D]` on their two principal axes, `[N, 2]`.
+
+    A single point has no axes: it is at 0.
+    """
     centred = np.asarray(points, np.float64) - np.mean(points, 0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    return np.round(centred @ axes[:2].T, 4).tolist()
+    placed = np.zeros((len(centred), 2))
+    placed[:, : len(axes)] = centred @ axes[:2].T
+    return np.round(placed, 4).tolist()
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
