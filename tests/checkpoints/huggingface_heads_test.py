@@ -88,6 +88,23 @@ def test_scores():
 
 
 @pytest.mark.slow
+def test_several_scores(tmp_path):
+    """Those of a model of transformers, and of what is written of it."""
+    run, expected = run_of("bert_scores"), expected_of("bert_scores")["logits"]
+    rows = [(text, dict(zip(run.labels, scores, strict=True)))
+            for text, scores in zip(TEXTS, expected + [1, 0, 0], strict=True)]  # fmt: skip
+    assert run.task == "scores" and run.labels == ["low", "middle", "high"]
+    measured = run.evaluate(rows)
+    assert measured["mse/low"] == pytest.approx(1, rel=1e-3) and measured["mse/high"] < 1e-6
+    run.save(tmp_path / "again", format="huggingface")
+    for model in (run, tfnlp.load(tmp_path / "again")):
+        found = [[row["scores"][name] for name in run.labels] for row in model.predict(TEXTS)]
+        assert_close(found, expected)
+    with pytest.raises(ValueError, match="example 1 has the scores x; expected low, middle, high"):
+        run.evaluate([("a dog", {"x": 1.0})])
+
+
+@pytest.mark.slow
 def test_tags_are_those_of_the_first_piece():
     run, expected = run_of("bert_tag"), expected_of("bert_tag")
     logits = expected["logits"]

@@ -204,12 +204,13 @@ CROSSED = [
     ("gpt", ["choose", "answer"]),
 ]
 IN_LONG = [
-    ("bert", ["similarity", "choose", "answer"]),
-    ("gpt", ["similarity", "pair", "tag", "roles", "coref"]),
-    ("elmo", ["pair", "crf", "roles"]),
+    ("bert", ["similarity", "scores", "choose", "answer"]),
+    ("gpt", ["similarity", "scores", "pair", "tag", "roles", "coref"]),
+    ("elmo", ["pair", "scores", "crf", "roles"]),
     ("roberta", ["answer"]),
     ("xlm-roberta", ["answer", "tag"]),
-    ("mpnet", ["pair", "labels", "similarity", "choose", "answer", "crf", "roles", "coref"]),
+    ("mpnet", ["pair", "labels", "similarity", "scores", "choose", "answer", "crf"]),
+    ("mpnet", ["roles", "coref"]),
     ("albert", ["answer"]),
     ("distilbert", ["answer"]),
     ("electra", ["pair", "coref"]),

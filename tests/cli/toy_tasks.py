@@ -89,6 +89,8 @@ def write_toys(folder):
         table("labels", part, [{"text": row, "labels": _labels(row)} for row in texts])
         rows = [{"sentence1": text(), "sentence2": text(), "label": i % 5} for i in numbers]
         table("similarity", part, rows)
+        rows = [{"text": text(), "scores": {"a": i % 5, "b": 0.1 * i}} for i in numbers]
+        table("scores", part, rows)
         rows = [{"context": text(), "choices": [text() for _ in range(3)], "label": i % 3}
                 for i in numbers]  # fmt: skip
         table("choose", part, rows)
@@ -158,6 +160,7 @@ TASKS = {
     "pair": ("classify", []),
     "labels": ("labels", []),
     "similarity": ("similarity", []),
+    "scores": ("scores", []),
     "choose": ("choose", []),
     "tag": ("tag", ["--max-length", "12", "--stride", "5"]),
     "crf": ("tag", ["--max-length", "12", "--stride", "5", "--crf"]),
@@ -251,6 +254,7 @@ def inputs_of(name, dev):
         "classify": {"text": "sentence"},
         "pair": {"text_a": "premise", "text_b": "hypothesis"},
         "labels": {"text": "text"},
+        "scores": {"text": "text"},
         "coref": {"text": "text"},
         "similarity": {"text_a": "sentence1", "text_b": "sentence2"},
         "choose": {"text": "context", "choices": "choices"},
@@ -272,6 +276,7 @@ SERVED = {
     **dict.fromkeys(("classify", "pair"), ("label", "probabilities")),
     "labels": ("labels", "probabilities"),
     "similarity": ("score",),
+    "scores": ("scores",),
     "choose": ("choice", "probabilities"),
     **dict.fromkeys(("tag", "crf", "roles"), ("tags", "probabilities")),
     "answer": ("answer", "score", "scores"),

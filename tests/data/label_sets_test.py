@@ -16,7 +16,7 @@ BITS = "id,text,y,x,votes\n7,a b,1,1,3\n8,c,0,0,0\n9,d,1,0,1\n"
     "name, text, found",
     [
         ("a.jsonl", '{"text": "a b", "labels": ["y", "x"]}\n{"text": "c", "labels": []}\n'
-         '{"text": "d", "labels": ["y", "y"]}\n', {"separator": None}),
+         '{"text": "d", "labels": ["y", "y"]}\n', {}),
         ("a.jsonl", '{"text": "a b", "label": "y|x"}\n{"text": "c", "label": null}\n'
          '{"text": "d", "label": "y"}\n', {"separator": "|"}),
         ("a.tsv", "sentence\tlabels\na b\ty; x\nc\t\nd\ty;\n", {"separator": ";"}),

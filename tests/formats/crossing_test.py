@@ -35,12 +35,14 @@ WRITTEN = {
     "elmo task": "Task",
     **dict.fromkeys(["bert task", "gpt task"], _TASK),
     # Checkpoints of other tasks.
-    **dict.fromkeys(["bert_answer", "bert_similarity", "bert_tag", "roberta_choose"], _TASK),
+    **dict.fromkeys(
+        ["bert_answer", "bert_similarity", "bert_scores", "bert_tag", "roberta_choose"], _TASK
+    ),
     **dict.fromkeys(["gpt2_classify", "peft/bert_classify"], _TASK),
 }
 IN_LONG = {
     *("glove", "nnlm", "transformer", "roberta", "distilbert", "albert", "electra", "mpnet"),
-    *("elmo task", "gpt task", "bert_similarity", "bert_answer", "roberta_choose"),
+    *("elmo task", "gpt task", "bert_similarity", "bert_scores", "bert_answer", "roberta_choose"),
     *("gpt2_classify", "peft/bert_classify"),
 }
 

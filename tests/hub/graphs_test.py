@@ -39,12 +39,13 @@ SPECS = {
     "label": dict(task="labels", labels=("a", "b", "c"), thresholds=(0.25, 0.5, 0.6)),
     "score": dict(task="similarity", texts=2, mean=2.5, deviation=1.5),
     "orders": dict(task="similarity", texts=2, mean=2.5, deviation=1.5, both_orders=True),
+    "scores": dict(task="scores", labels=("a", "b"), means=(2.5, -1.0), deviations=(1.5, 0.5)),
     "choice": dict(task="choose", choices=3),
     "tag": dict(task="tag", labels=("O", "B-x", "I-x"), splitter="marks"),
     "crf": dict(task="tag", labels=("O", "B-x", "I-x", "B-y"), crf=1.0),
     "span": dict(task="answer", max_question=8, max_answer=4, unanswerable=True),
 }
-LONG = [("bert", name) for name in ("class", "label", "score", "choice", "crf")]
+LONG = [("bert", name) for name in ("class", "label", "score", "scores", "choice", "crf")]
 LONG += [("gpt", "orders")]
 TOYS = [
     ("bert", "span"),

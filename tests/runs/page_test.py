@@ -23,6 +23,7 @@ from tfnlp.tasks import (
     Coref,
     Labels,
     Roles,
+    Scores,
     Similarity,
     Tag,
     report,
@@ -74,6 +75,10 @@ EXAMPLES = {
         rated("b", "b", 4.0, 3.5),
         rated("c", "d", 0.0, 0.0),
     ],
+    "scores": [
+        dict(text="a", gold={"x": 1.0, "y": 3.0}, scores={"x": 1.0, "y": 3.5}),
+        dict(text=EVIL, gold={"x": 3.0, "y": 1.0}, scores={"x": -1.0, "y": 1.0}),
+    ],
     "choose": [
         dict(text="stem", choices=["good end", EVIL], gold=0, choice=1, probabilities=[0.25, 0.75]),
         dict(text="other", choices=["x", "y"], gold=0, choice=0, probabilities=[0.6, 0.4]),
@@ -96,6 +101,7 @@ TASKS = {
     "classify": Classify(labels=("no", "yes")),
     "labels": Labels(labels=("x", "y")),
     "similarity": Similarity(texts=2),
+    "scores": Scores(labels=("x", "y"), means=(2.0, 2.0)),
     "choose": Choose(choices=2),
     "answer": Answer(unanswerable=True),
     "tag": Tag(labels=("$", "$$", "O")),
@@ -134,6 +140,10 @@ FIRST = {
     "similarity": (
         ["mean squared error", "6.8000", "4.6667 (always the mean 3)"],
         2, ["5.00", "0.50", "-4.50", "a\n" + EVIL],
+    ),
+    "scores": (
+        ["mean squared error", "6.8000", "1.0000 (always the means)"],
+        2, ["x 3.000, y 1.000", "x -1.000, y 1.000", EVIL],
     ),
     "choose": (
         ["accuracy", "0.3333", "1.0000 (always choice 1)"],
@@ -264,6 +274,7 @@ def test_a_map_has_groups_and_numbers():
         None,
     ]
     assert pairs["data"][0]["marker"]["color"] == [0.5, 0.5, None, 1.5, 1.5, None]
+    assert report.plane([[1, 2, 3]]) == [[0, 0]]
     square = report.plane([[0, 0, 1], [0, 2, 1], [1, 0, 1], [1, 2, 1]])
     assert sorted(abs(x) for x, _ in square) == [1] * 4 and sorted(y for _, y in square)[0] == -0.5
 

@@ -55,6 +55,7 @@ SAID = {
         (SENTENCE, {"labels": ["yes"], "probabilities": TWENTY_NINE}),
     ],
     "similarity": [({"text_a": "abc", "text_b": "é"}, {"score": 1})],
+    "scores": [("a cat", {"scores": {"no": 5, "yes": -5}})],
     "choose": [(
         {"text": "x", "choices": ["a", "abc", "ab"]},
         {"choice": 1, "text": "abc", "probabilities": [0.09003, 0.66524, 0.24473]},
@@ -131,7 +132,7 @@ def test_a_module_is_called_with_words_as_it_splits_them(tmp_path, splitter, tex
 LABELS = {"labels": ("O", "B-x")}
 FINE_TUNED = [
     *(("classify", {**LABELS, "texts": texts}) for texts in (1, 2)),
-    *((name, LABELS) for name in ("labels", "tag", "roles")),
+    *((name, LABELS) for name in ("labels", "scores", "tag", "roles")),
     ("similarity", {"texts": 2}),
     ("choose", {"choices": 2}),
     ("answer", {"max_question": 8}),

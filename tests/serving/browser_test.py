@@ -28,8 +28,9 @@ expect = sync_api.expect
 expect.set_options(timeout=60_000)
 # What the page shows of the toys' examples, by action.
 SHOWN = {
-    "classify": "0.024", "labels": "yes", "similarity": "score", "choose": "the sun burnt us.",
-    "answer": "Lovelace", "tag": "name", "roles": "V", "search": "first", "outputs": "length",
+    "classify": "0.024", "labels": "yes", "similarity": "score", "scores": "yes",
+    "choose": "the sun burnt us.", "answer": "Lovelace", "tag": "name", "roles": "V",
+    "search": "first", "outputs": "length",
     "fill": "away", "write": "the cat", "translate": "(end)",
     "neighbours": "A kitten is resting indoors.", "words": "cat",
 }  # fmt: skip

@@ -64,6 +64,11 @@ def similarity(text_a, text_b):
     return {"score": tf.cast(tf.strings.length(text_a) - tf.strings.length(text_b), "float32")}
 
 
+def scores(text):
+    length = tf.cast(tf.strings.length(text), "float32")
+    return {"scores": tf.stack([length, -length], 1)}
+
+
 def choose(text, choices):
     p = tf.nn.softmax(tf.cast(tf.strings.length(choices), "float32") + 0 * shares(text)[:, :1])
     return {"choice": tf.argmax(p, 1, "int32"), "probabilities": p}
@@ -115,6 +120,7 @@ RULES = {
     "classify": (classify, strings("text")),
     "labels": (labels, strings("text")),
     "similarity": (similarity, strings("text_a"), strings("text_b")),
+    "scores": (scores, strings("text")),
     "choose": (choose, strings("text"), tf.TensorSpec([None, 3], "string", name="choices")),
     "answer": (answer, strings("question"), strings("context")),
     "tag": (tag, strings("text")),

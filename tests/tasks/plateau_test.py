@@ -17,6 +17,7 @@ from tfnlp.tasks import (
     HeadTask,
     Labels,
     Roles,
+    Scores,
     Similarity,
     Tag,
 )
@@ -78,6 +79,13 @@ TABLE = [
         rows("score", [2.0, 2.05, 1.95, 2.02]),
         (rows("score", [4.0, 1.0, 2.0, 1.0]), "pearson -0."),
         rows("score", [2.0, 1.4, 2.6, 2.1]),
+    ),
+    (
+        Scores(labels=("x", "y"), means=(2.0, 1.0)),
+        texts(*((("x", x), ("y", 5 - x)) for x in (0.0, 1.0, 3.0, 4.0))),
+        rows("scores", [{"x": 2.0, "y": y} for y in (1.0, 1.04, 0.98, 1.0)]),
+        (rows("scores", [{"x": x, "y": x} for x in (4.0, 1.0, 3.0, 1.0)]), "pearson 0.0000 is not"),
+        rows("scores", [{"x": x, "y": 3 - x} for x in (0.0, 1.0, 2.0, 2.0)]),
     ),
     (
         Choose(choices=2),

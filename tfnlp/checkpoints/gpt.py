@@ -202,7 +202,7 @@ def _config(
 
 def _texts(name: str) -> dict[str, TaskHead]:
     head = TaskHead(f"{name}ForSequenceClassification", {"classifier": "score"}, biased=False)
-    return dict.fromkeys(("class", "label", "score"), head)
+    return dict.fromkeys(("class", "label", "score", "scores"), head)
 
 
 GPT1_FILES = GPTKind(

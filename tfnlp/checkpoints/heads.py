@@ -20,6 +20,7 @@ from tfnlp.models.task_heads import (
     ClassHead,
     LabelHead,
     ScoreHead,
+    ScoresHead,
     SpanHead,
     TagHead,
 )
@@ -34,8 +35,9 @@ _KINDS = {
     "class": "single_label_classification",
     "label": "multi_label_classification",
     "score": "regression",
+    "scores": "regression",
 }
-_NAMED = ("class", "label", "tag")  # outputs that have names
+_NAMED = ("class", "label", "scores", "tag")  # outputs that have names
 Arrays = dict[str, np.ndarray]
 
 
@@ -89,6 +91,7 @@ def task_heads(
         ClassHead.name: whole,
         LabelHead.name: whole,
         ScoreHead.name: whole,
+        ScoresHead.name: whole,
         ChoiceHead.name: TaskHead(
             f"{prefix}ForMultipleChoice",
             choice or whole.dense,
@@ -217,15 +220,12 @@ def _output_of(
     if kind not in _KINDS.values():
         raise ValueError(
             f"{path} has problem_type={shown(kind)}, which tfnlp has no task for; expected one of "
-            f"{', '.join(_KINDS.values())}"
+            f"{', '.join(dict.fromkeys(_KINDS.values()))}"
         )
     output = next(name for name, word in _KINDS.items() if word == kind)
-    if output != "label" and (size == 1) != (output == "score"):
-        raise ValueError(
-            f"{path} has problem_type={kind!r}, but the head has {size} outputs; tfnlp has "
-            "regression of one number and classes of two or more"
-        )
-    return output
+    if output == "class" and size == 1:
+        raise ValueError(f"{path} has problem_type={kind!r}, but the head has one output")
+    return "scores" if output == "score" and size > 1 else output
 
 
 def _labels_of(

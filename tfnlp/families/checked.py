@@ -25,7 +25,7 @@ from tfnlp.text.lines import shown
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
 _RATES = ("dropout", "attention_dropout")
-_ANY_SIGN = ("threshold", "mean", "deviation")
+_ANY_SIGN = ("threshold", "mean", "deviation", "means", "deviations")
 _MAY_BE_NONE = ("num_samples", "cell_clip", "projection_clip", "attention")
 _NAMED = {
     "activation": ACTIVATIONS,
@@ -159,8 +159,9 @@ def _judged(value: Any, name: str, default: Any, hint: Any) -> tuple[bool, str]:
         valid = isinstance(value, list) and all(isinstance(v, str) for v in value)
         return valid, "a list of texts"
     if hint == tuple[float, ...]:
-        valid = isinstance(value, list) and all(_is_number(v, 0, 1) for v in value)
-        return valid, "a list of numbers from 0 to below 1"
+        low, high = (-1e9, 1e9) if name in _ANY_SIGN else (0, 1)
+        valid = isinstance(value, list) and all(_is_number(v, low, high) for v in value)
+        return valid, f"a list of numbers from {low} to below {high}"
     if type(default) is bool:
         return type(value) is bool, "true or false"
     if type(default) is float or element_type(hint)[0] is float:

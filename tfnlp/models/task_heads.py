@@ -88,6 +88,15 @@ class ScoreHead(SequenceHead):
         return {"score": self._dense(total, initializer)[..., 0]}
 
 
+class ScoresHead(SequenceHead):
+    """`scores` `[B, K]`, numbers of any size."""
+
+    name, least = "scores", 1
+
+    def outputs(self, h: Tensor, initializer: keras.Initializer) -> Outputs:
+        return {"scores": super().outputs(h, initializer)["scores_logits"]}
+
+
 class ChoiceHead(SequenceHead):
     """`choice_logits = w . h_c` `[B, C]`, the same w for each sequence c.
 
@@ -193,7 +202,16 @@ class MentionHead(Head):
 
 HEADS = {
     head.name: head
-    for head in (ClassHead, LabelHead, ScoreHead, ChoiceHead, TagHead, SpanHead, MentionHead)
+    for head in (
+        ClassHead,
+        LabelHead,
+        ScoreHead,
+        ScoresHead,
+        ChoiceHead,
+        TagHead,
+        SpanHead,
+        MentionHead,
+    )  # fmt: skip
 }
 
 

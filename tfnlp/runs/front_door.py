@@ -140,9 +140,9 @@ def finetune(
     """Fine-tune a pretrained model on a task, or finish a run; what `tfnlp finetune` does.
 
     Args:
-        task: "classify", "labels", "similarity", "choose", "answer", "tag", "roles" or "coref";
-            "embed", vectors of sentences; or "fill", which goes on with the masked language model
-            of a BERT.
+        task: "classify", "labels", "similarity", "scores", "choose", "answer", "tag", "roles"
+            or "coref"; "embed", vectors of sentences; or "fill", which goes on with the masked
+            language model of a BERT.
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
             table of pandas, polars or Arrow; a Hugging Face data set; a `tf.data.Dataset`. See

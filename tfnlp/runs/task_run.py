@@ -55,7 +55,8 @@ class TaskRun:
 
     Attributes:
         folder: Of the run that was taken.
-        task: "classify", "labels", "similarity", "choose", "answer", "tag", "roles" or "coref".
+        task: "classify", "labels", "similarity", "scores", "choose", "answer", "tag", "roles"
+            or "coref".
         labels: Names of the classes, labels or tags.
         results: The measures of training on the dev set: a dict with "metrics" and "metric", the
             measure that chose the checkpoint.
@@ -94,7 +95,7 @@ class TaskRun:
         The first rows that are predicted or evaluated say it, too.
 
         Args:
-            texts: 1 or 2, of "classify", "labels" and "similarity".
+            texts: 1 or 2, of "classify", "labels", "similarity" and "scores".
             choices: Of "choose".
 
         Raises:
@@ -146,11 +147,12 @@ class TaskRun:
 
         Returns:
             a list of dicts, of a string one dict: of "classify" `label` and `probabilities`, of
-            "labels" `labels` and `probabilities`, of "similarity" `score`, of "choose" `choice` and
-            `probabilities`, of "tag" and "roles" `tags`, of a text also its `words` and `spans`,
-            lists of [start, end, type] in characters, of "answer" `answer` and `score`, of "coref"
-            `clusters`, lists of [start, end] in characters (of a list of words in words), and
-            `mentions`, their texts. Labels are numbers or bools if those of the training were.
+            "labels" `labels` and `probabilities`, of "similarity" `score`, of "scores" `scores` by
+            name, of "choose" `choice` and `probabilities`, of "tag" and "roles" `tags`, of a text
+            also its `words` and `spans`, lists of [start, end, type] in characters, of "answer"
+            `answer` and `score`, of "coref" `clusters`, lists of [start, end] in characters (of a
+            list of words in words), and `mentions`, their texts. Labels are numbers or bools if
+            those of the training were.
 
         Raises:
             ValueError: for rows that the task can't read; names the row.

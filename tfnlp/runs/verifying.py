@@ -49,7 +49,7 @@ _NAMES = {
     "end_logits": ("end_logits",),
     **dict.fromkeys(
         ("discriminator_logits", "lm_logits", "class_logits", "label_logits", "score",
-         "tag_logits", "choice_logits"), ("logits",),
+         "scores", "tag_logits", "choice_logits"), ("logits",),
     ),
 }  # fmt: skip
 _OF_TOKENS = ("mlm_", "lm_", "discriminator_", "tag_", "start_", "end_", "sequence_", "hidden_")

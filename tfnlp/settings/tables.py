@@ -25,6 +25,7 @@ from tfnlp.settings.tasks import (
     FillSettings,
     LabelsSettings,
     RolesSettings,
+    ScoresSettings,
     SimilaritySettings,
     TagSettings,
 )
@@ -72,8 +73,8 @@ FAMILIES = with_summaries({
 TASKS = with_summaries({
     settings.task: settings
     for settings in (
-        ClassifySettings, LabelsSettings, SimilaritySettings, ChooseSettings, AnswerSettings,
-        TagSettings, RolesSettings, CorefSettings, EmbedTaskSettings, FillSettings,
+        ClassifySettings, LabelsSettings, SimilaritySettings, ScoresSettings, ChooseSettings,
+        AnswerSettings, TagSettings, RolesSettings, CorefSettings, EmbedTaskSettings, FillSettings,
     )
 })  # fmt: skip
 for _command, _table in (("pretrain", FAMILIES), ("finetune", TASKS)):

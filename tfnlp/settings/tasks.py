@@ -13,7 +13,12 @@ from tfnlp.settings.finetune import (
     TeacherSettings,
 )
 from tfnlp.settings.options import option
-from tfnlp.settings.use import POOLINGS, ColumnSettings, LabelSetSettings
+from tfnlp.settings.use import (
+    POOLINGS,
+    ColumnSettings,
+    LabelSetSettings,
+    SeveralColumnsSettings,
+)
 
 
 class ClassifySettings(
@@ -42,6 +47,16 @@ class SimilaritySettings(PackSettings, TeacherSettings, ColumnSettings, HeadSett
     """A number for a pair of texts."""
 
     task: ClassVar[str] = "similarity"
+
+
+class ScoresSettings(
+    PackSettings, SeveralColumnsSettings, HeadSettings,
+    label={"help": "name or number of a column with numbers by name"},
+    label_columns={"help": "the columns of numbers, one a score"},
+):  # fmt: skip
+    """Several numbers for a text or a pair of texts."""
+
+    task: ClassVar[str] = "scores"
 
 
 class ChooseSettings(SmoothingSettings, TeacherSettings, ColumnSettings, HeadSettings):

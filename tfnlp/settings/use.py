@@ -45,13 +45,19 @@ class ColumnSettings(RowSettings):
     )
 
 
-class LabelSetSettings(ColumnSettings):
-    """Where the texts and any number of labels of each stand."""
+class SeveralColumnsSettings(ColumnSettings):
+    """Where the texts and any number of labels or scores of each stand."""
 
     label_columns: list[str] | None = option(
         None, "labels: the columns of 0 and 1, one a label (default: all that hold 0 and 1 alone, "
-        "of tables without a column labels or label)", metavar="COLUMN", group="examples",
+        "of tables without a column labels or label); scores: the columns of numbers",
+        metavar="COLUMN", group="examples",
     )  # fmt: skip
+
+
+class LabelSetSettings(SeveralColumnsSettings):
+    """Where the texts and any number of labels of each stand."""
+
     separator: str | None = option(
         None, "labels: what stands between the names in one column (default: the first of | ; , "
         "that it has)", metavar="TEXT", group="examples",

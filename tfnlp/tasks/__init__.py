@@ -13,6 +13,7 @@ from tfnlp.tasks.fill import Fill
 from tfnlp.tasks.fine_tuning import FineTuning, GPTFineTuning
 from tfnlp.tasks.labels import Labels
 from tfnlp.tasks.roles import Roles
+from tfnlp.tasks.scores import Scores
 from tfnlp.tasks.sentence_training import SentenceTraining
 from tfnlp.tasks.similarity import Similarity
 from tfnlp.tasks.tag import Tag
@@ -32,6 +33,7 @@ __all__ = [
     "HeadTask",
     "Labels",
     "Roles",
+    "Scores",
     "SentenceTraining",
     "Similarity",
     "Tag",
@@ -41,10 +43,9 @@ __all__ = [
 ]
 
 # A new task is one line here.
-TASKS: dict[str, type[Task]] = {
-    task.name: task
-    for task in (Classify, Labels, Similarity, Choose, Answer, Tag, Roles, Coref, Embed, Fill)
-}
+TASKS: dict[str, type[Task]] = {task.name: task for task in (
+    Classify, Labels, Similarity, Scores, Choose, Answer, Tag, Roles, Coref, Embed, Fill,
+)}  # fmt: skip
 _HEADS = {name: task for name, task in TASKS.items() if issubclass(task, HeadTask)}
 _FIELDS = {field.name for task in _HEADS.values() for field in dataclasses.fields(task)}
 

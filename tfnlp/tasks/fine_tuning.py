@@ -29,6 +29,7 @@ KINDS = {
     "class": ("class_logits",),
     "label": ("label_logits",),
     "score": ("score",),
+    "scores": ("scores",),
     "choice": ("choice_logits",),
     "tag": ("tag_logits",),
     "span": ("start_logits", "end_logits"),
@@ -43,8 +44,9 @@ class FineTuning(Objective):
     """`loss = sum_i w_i L_i / sum_i w_i`, i over examples or, for tags, over tokens.
 
     `L_i = -log softmax(logits_i)[label_i]` for classes, choices and tags, `(score_i - label_i)^2`
-    for scores, and for spans the mean of the two `-log softmax(logits_i)[position_i]` of start and
-    end (Devlin et al. 2019, section 4.2, takes their sum; its code the mean). Of tags with a CRF
+    for scores (of several their mean), and for spans the mean of the two
+    `-log softmax(logits_i)[position_i]` of start and end (Devlin et al. 2019, section 4.2, takes
+    their sum; its code the mean). Of tags with a CRF
     `loss = -sum_b log p(tags_b) / sum_i w_i`: the chain of a row runs over its real targets.
 
     Of labels, any number of K at once, `L_i = -1/K sum_k [y_ik log s(z_ik) + (1 - y_ik) log(1 -
@@ -58,8 +60,8 @@ class FineTuning(Objective):
     `BCEWithLogitsLoss(pos_weight=c)`, with `w_i = 1`.
 
     Args:
-        model: has the outputs of one kind: `class_logits` or `label_logits` `[B, K]`, `score`
-            `[B]`, `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and
+        model: has the outputs of one kind: `class_logits`, `label_logits` or `scores` `[B, K]`,
+            `score` `[B]`, `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and
             `end_logits` `[B, T]`; other outputs are left alone. See `bert_task`, `gpt_task` and
             `feature_task` in `tfnlp.models`.
         class_weights: c, K numbers above 0, of "class", "label" and, without a CRF, "tag"; None:
@@ -67,16 +69,17 @@ class FineTuning(Objective):
         label_smoothing: e, from 0 to below 1, of the same and "choice".
 
     Batch: the model's inputs, `labels` (int32 `[B]`, float32 for scores, int32 `[B, T]` for tags,
-    float32 `[B, K]` of 0 and 1 for labels)
+    float32 `[B, K]` of several scores, and of 0 and 1 for labels)
     or, for spans, int32 `start_positions` and `end_positions` `[B]`; float32 `weights` `[B]`, for
     tags `[B, T]` (1 for real targets, else 0). Of models of packed rows with S sequences, outputs,
     labels and weights have `[B, S]` in place of `[B]`.
 
     Attributes:
-        kind: "class", "label", "score", "choice", "tag" or "span": the name of the loss. Of the
-            metrics "class", "choice" and "tag" have `KIND_accuracy`, "label" has `label_accuracy`,
-            the share of all decisions that are right, "score" has `score_pearson`, "span" has
-            `start_accuracy`, `end_accuracy` and `span_accuracy` (both right).
+        kind: "class", "label", "score", "scores", "choice", "tag" or "span": the name of the loss.
+            Of the metrics "class", "choice" and "tag" have `KIND_accuracy`, "label" has
+            `label_accuracy`, the share of all decisions that are right, "score" has
+            `score_pearson`, "scores" has none, "span" has `start_accuracy`, `end_accuracy`
+            and `span_accuracy` (both right).
 
     Raises:
         ValueError: for a model that has the outputs of no kind, or of several.
@@ -131,6 +134,9 @@ class FineTuning(Objective):
             return {self.kind: -ops.sum(self.crf.log_likelihood(*chain))}
         if self.kind == "score":
             losses = ops.square(ops.cast(outputs["score"], "float32") - batch["labels"])  # [B]
+        elif self.kind == "scores":
+            losses = ops.square(ops.cast(outputs["scores"], "float32") - batch["labels"])
+            losses = ops.mean(losses, axis=-1)  # [B]
         elif self.kind == "label":
             # log s(z) = -softplus(-z), log(1 - s(z)) = -softplus(z): no logarithm of 0 can occur.
             z, epsilon = ops.cast(outputs["label_logits"], "float32"), self.label_smoothing
@@ -170,6 +176,8 @@ class FineTuning(Objective):
                 f"score_{name}": value
                 for name, value in zip(_MOMENTS, (x, y, x * x, y * y, x * y), strict=True)
             }
+        elif self.kind == "scores":
+            found = {}
         elif self.kind == "label":
             right = ops.equal(outputs["label_logits"] > 0, batch["labels"] > 0.5)
             found = {"label_accuracy": ops.mean(ops.cast(right, "float32"), axis=-1)}
@@ -225,7 +233,7 @@ class GPTFineTuning(FineTuning):
 
     Args:
         model: from `tfnlp.models.gpt_task`. Its output gives the loss its name, "class", "score",
-            "choice", "tag" or "span".
+            "scores", "choice", "tag" or "span".
         lm_weight: lambda, 0.5 in the paper; with 0 the language model's softmax is not computed.
         **options: `class_weights` and `label_smoothing` of `FineTuning`.
 

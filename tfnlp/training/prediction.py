@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Outputs = dict[str, np.ndarray | list[np.ndarray]]
 _OF_TASKS = (
-    "class_logits", "label_logits", "choice_logits", "score", "tag_logits", "start_logits",
-    "end_logits", "spans", "span_logits", "antecedents", "antecedent_logits",
+    "class_logits", "label_logits", "choice_logits", "score", "scores", "tag_logits",
+    "start_logits", "end_logits", "spans", "span_logits", "antecedents", "antecedent_logits",
 )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ def berts():
     texts = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
     one("bert_classify", "BertForSequenceClassification", pairs, **labels)
     one("bert_similarity", "BertForSequenceClassification", pairs, num_labels=1)
+    one("bert_scores", "BertForSequenceClassification", texts, problem_type="regression", **labels)
     one("bert_tag", "BertForTokenClassification", texts, **labels)
     one("bert_answer", "BertForQuestionAnswering", pairs)
     one("bert_choose", "BertForMultipleChoice", choices)

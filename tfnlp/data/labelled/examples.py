@@ -56,12 +56,13 @@ class TaskExample:
     Attributes:
         segments: its text, or its two texts.
         label: its class, see `class_name`; a float score; with `choices` the index of the right
-            one; or of "labels" all its labels, sorted by name. None if it is not known.
+            one; of "labels" all its labels, sorted by name; of "scores" `(name, number)` of each.
+            None if it is not known.
         choices: texts of which one fits `segments` best; () in other tasks.
     """
 
     segments: tuple[str, ...]
-    label: str | float | int | tuple[str | float | int, ...] | None
+    label: str | float | int | tuple | None
     choices: tuple[str, ...] = ()
 
 
@@ -175,13 +176,18 @@ class ScoreRows(OneLabelRows):
     has_class_names: ClassVar[bool] = False
 
     def label_of(self, found: object) -> float:
-        try:
-            score = math.nan if isinstance(found, bool) else float(found)
-        except (TypeError, ValueError, OverflowError):
-            score = math.nan
-        if not math.isfinite(score):
-            raise BadRow(f"the score must be a number; got {found!r:.60}")
-        return score
+        return checked_score(found, "the score")
+
+
+def checked_score(found: object, name: str) -> float:
+    """Return a number; raise `BadRow` for what is none, or not finite."""
+    try:
+        score = math.nan if isinstance(found, bool) else float(found)
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise BadRow(f"{name} must be a number; got {found!r:.60}")
+    return score
 
 
 def _labelled_lines(path: str, skip: bool, labelled: bool) -> TaskData:

@@ -23,8 +23,8 @@ class TaskData:
     Attributes:
         examples: list of `TaskExample`, `Question` or `TaggedSentence`, in the order of the files.
         skipped: "FILE, line N: reason" for each row that was left out.
-        labels_as: of "labels" how the labels are written, `label_columns` or `separator`, to read
-            other files alike.
+        labels_as: of "labels" and "scores" how they are written, `label_columns` or `separator`,
+            to read other files alike.
         scheme: of tags that mark entities the scheme that was found, in words; else None. The tags
             of `examples` are BIO.
         notes: how the files or rows were read, in words.

@@ -28,6 +28,7 @@ class FineTunedModule(Traced):
     labels: the same inputs to `labels`, strings `[B, K]`: those whose probability is at least their
         threshold, "" at the places of others; and `probabilities` `[B, K]`.
     similarity: the same inputs to `score` `[B]`.
+    scores: the same inputs to `scores` `[B, K]`, in the order of `labels()`.
     choose: `text` `[B]` and `choices` `[B, C]` to `choice` int32 `[B]` and `probabilities`
         `[B, C]`.
     answer: `question` and `context` `[B]` to `answer`, strings `[B]`, `score`, `start` and `end`
@@ -43,8 +44,8 @@ class FineTunedModule(Traced):
     The signature `serving_default` takes the same by name; that with `tokens` is "tokens", of tag,
     roles and coref that with `text` also "texts".
 
-    `module.labels()` returns the names of the classes or tags, strings `[K]`; they are also in the
-    asset `labels.txt`.
+    `module.labels()` returns the names of the classes, tags or scores, strings `[K]`; they are
+    also in the asset `labels.txt`.
 
     Args:
         task_model: a `tfnlp.hub.TaskModel`.

@@ -59,6 +59,8 @@ def said(example: Any, row: Encoding, found: dict[str, np.ndarray], texts: list[
         return example, rounded(texts[1:], found["probabilities"])
     if "score" in found:
         return example, round(float(found["score"]), 4)
+    if "scores" in found:
+        return example, rounded(lines("labels.txt"), found["scores"])
     if "tag_logits" in found:
         return (tagged(example, row, found["tag_logits"]),)
     if "start_logits" in found:

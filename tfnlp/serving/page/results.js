@@ -47,6 +47,11 @@ function compared(row, found) {
   return [...given(row), strong(`score ${rounded(found.score)}`)];
 }
 
+function scored(row, found) {
+  const items = Object.entries(found.scores).map(([name, score]) => element("li", { dir: "auto" }, [isolated(name), ` ${rounded(score)}`]));
+  return [...given(row), element("ul", {}, items)];
+}
+
 function picked(row, found) {
   const pairs = row.choices.map((text, i) => [text, found.probabilities[i]]);
   return [paragraph(row.text, "given"), strong(found.text), bars("Probability", pairs)];
@@ -183,8 +188,8 @@ function near(row, found) {
 }
 
 const HOW = {
-  classify: classified, labels: labelled, similarity: compared, choose: picked, answer: answered,
-  tag: tagged, roles: tagged, coref: clustered, fill: filled, write: written, translate: translated,
+  classify: classified, labels: labelled, similarity: compared, scores: scored, choose: picked,
+  answer: answered, tag: tagged, roles: tagged, coref: clustered, fill: filled, write: written, translate: translated,
   neighbours: near, words: near, search: near,
 };
 
@@ -199,6 +204,7 @@ const SHORT = {
   classify: (row, found) => ({ label: found.label, probability: found.probabilities[found.label] }),
   labels: (row, found) => ({ labels: found.labels.join(", ") }),
   similarity: (row, found) => ({ score: found.score }),
+  scores: (row, found) => found.scores,
   choose: (row, found) => ({ choice: found.text, probability: found.probabilities[found.choice] }),
   answer: (row, found) => ({ answer: found.answer, score: found.score }),
   tag: (row, found) => ({ tags: found.spans.map((span) => `${slice(row.text, span)} [${span[2]}]`).join("; ") }),
