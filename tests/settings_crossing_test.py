@@ -162,7 +162,7 @@ def rows(task, count=24):
                        "gold": "u|v", "a": n % 2, "b": n // 2 % 2},
             "similarity": {"text_a": one, "text_b": two, "label": n % 5, **other},
             "scores": {"text": one, "scores": {"a": n % 5, "b": n % 3}, "other": two,
-                       "gold": {"u": n % 2}, "x": n % 2, "y": n / 2},
+                       "gold": {"u": n % 2}, "a": n % 2, "b": n / 2},
             "choose": {"context": one, "choices": [two, three], "label": n % 2, "other": three,
                        "gold": (n + 1) % 2},
             "answer": {**question, "context": one, "answers": answers},

@@ -94,13 +94,15 @@ def numbers(model, like):
 
 def predicted(model, rows, named):
     """The probabilities or scores of rows, one after the other."""
+
+    def of(found):
+        return found[next(n for n in ("score", "scores", "probabilities") if n in found)]
+
     if isinstance(model, TaskRun):
-        found = model.predict(rows)
-        values = [row["score" if "score" in row else "probabilities"] for row in found]
+        values = map(of, model.predict(rows))
         flat = [list(x.values()) if isinstance(x, dict) else x for x in values]
         return np.concatenate([np.ravel(x) for x in flat])
-    found = model(**{name: list(values) for name, values in named.items()})
-    values = found["score" if "score" in found else "probabilities"].numpy()
+    values = of(model(**{name: list(values) for name, values in named.items()})).numpy()
     return values[values != 0]  # without padding
 
 

@@ -115,6 +115,8 @@ def expected(made, given):
         found["probabilities"] = 1 / (1 + np.exp(-found["label_logits"]))
     if "score" in found:
         found["score"] = found["score"] * 1.5 + 2.5
+    if "scores" in found:
+        found["scores"] = found["scores"] * [1.5, 0.5] + [2.5, -1.0]
     return found
 
 
@@ -147,6 +149,7 @@ TEXTS = {  # arguments of the program beside a graph
     "class": ("the dog ran", "a cat sat"),
     "label": ("the dog ran", "a cat sat"),
     "score": ("the dog ran", "a cat sat", "home", "the cat"),
+    "scores": ("the dog ran", "a cat sat"),
     "choice": ("the dog ran", "home", "the cat", "a"),
     "tag": ("the dog ran home.", "a (cat)"),
     "span": ("who went home ?", "The dog went home. The cat stayed."),
@@ -170,7 +173,9 @@ def check_said(made, lines):
         elif output == "choice":
             want.append(f"{row[0]} {dict(zip(row[1:], x['probabilities'], strict=True))}")
         else:
-            shown = {"label": "labels", "score": "score"}.get(output, "probabilities")
+            shown = {"label": "labels", "score": "score", "scores": "scores"}.get(
+                output, "probabilities"
+            )
             want.append(f"{row if output == 'score' else row[0]} {x[shown]}")
     for line, other in zip(lines, want, strict=True):
         numbers = [[float(x) for x in NUMBER.findall(text)] for text in (line, other)]
