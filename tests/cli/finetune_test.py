@@ -53,7 +53,10 @@ def test_six_choices_in_one_command(files, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "kind, name",
-    [("gpt", "tag"), ("elmo", "classify"), pytest.param("roberta", "tag", marks=pytest.mark.long)],
+    [
+        ("elmo", "classify"),
+        *(pytest.param(kind, "tag", marks=pytest.mark.long) for kind in ("gpt", "roberta")),
+    ],
 )
 def test_exported_module_as_backbone(kind, name, made, files, tmp_path):
     predictions = finetuned(name, made(kind).exported, files, tmp_path / "task")

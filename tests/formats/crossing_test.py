@@ -42,8 +42,8 @@ WRITTEN = {
 }
 IN_LONG = {
     *("glove", "nnlm", "transformer", "roberta", "distilbert", "albert", "electra", "mpnet"),
-    *("elmo task", "gpt task", "bert_similarity", "bert_scores", "bert_answer", "roberta_choose"),
-    *("gpt2_classify", "peft/bert_classify"),
+    *("elmo task", "gpt task", "bert_similarity", "bert_scores", "bert_answer", "bert_tag"),
+    *("roberta_choose", "gpt2_classify", "peft/bert_classify"),
 }
 
 

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from tfnlp.data.labelled.batches import TaskBatches
 
 Outputs = dict[str, np.ndarray | list[np.ndarray]]
-_OF_TASKS = (
-    "class_logits", "label_logits", "choice_logits", "score", "scores", "tag_logits",
-    "start_logits", "end_logits", "spans", "span_logits", "antecedents", "antecedent_logits",
-)  # fmt: skip
+_OF_LOSSES = ("sequence_output", "mention_logits")  # what no prediction follows from
 
 
 def is_compiled() -> bool:
@@ -116,7 +113,7 @@ def predict(
     Args:
         model: a Keras model whose inputs and outputs are dicts.
         batches: their batches must hold the model's inputs; nothing else in them is used.
-        names: outputs that are wanted; None: those that the models of tasks have.
+        names: outputs that are wanted; None: all that predictions follow from.
 
     Returns:
         dict of output name to values in the order of the N examples: an array [N, ...]; or, of
@@ -135,9 +132,7 @@ def predictor(
     longest ones have. TensorFlow traces the model once for all calls, JAX once for each shape. It
     uses the weights at the time of each call.
     """
-    if names is None:
-        names = [name for name in _OF_TASKS if name in model.output]
-    names = list(names)
+    names = list(names or (name for name in model.output if name not in _OF_LOSSES))
     timed = {name: None in model.output[name].shape[1:] for name in names}
     outputs = forward(for_prediction(model), names)
 
