@@ -244,8 +244,12 @@ def gpt_run(norm_first, **spec):
         pytest.param(
             True, dict(task="similarity", texts=2, mean=2.5, deviation=1.5), marks=pytest.mark.long
         ),
+        pytest.param(
+            True, dict(task="scores", labels=["a", "b"], means=[2.5, -1.0], deviations=[1.5, 2.0]),
+            marks=pytest.mark.long,
+        ),
     ],
-)
+)  # fmt: skip
 def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
     """The bias has no place in the head: it is found in the last layer norm."""
     run = gpt_run(norm_first, **spec)
@@ -259,7 +263,10 @@ def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
     assert not again.task_model.model.get_layer("classifier").bias.numpy().any()
     found = again.predict(rows if len(rows[0]) == 2 else TEXTS)
     numbers = [
-        [[*row.get("probabilities", {}).values(), row.get("score", 0)] for row in several]
+        [
+            [*row.get("probabilities", row.get("scores", {})).values(), row.get("score", 0)]
+            for row in several
+        ]
         for several in (expected, found)
     ]
     assert_close(*numbers)
