@@ -152,20 +152,18 @@ def rows(task, count=24):
         one, two, three = (" ".join(rng.choice(pool, rng.integers(4, 9))) for _ in range(3))
         label, gold = ("yes" if n % 3 else "no"), ("yes" if n % 4 else "no")
         tags, marks = ([w[0] for w in one.split()], [w[-1] for w in one.split()])
-        other, question = {"other": three, "gold": n % 3}, {"id": str(n), "question": two}
+        other, more = {"other": three, "gold": n % 3}, {"other": two, "a": n % 2, "b": n // 2 % 2}
         answers = {"text": [one.split()[1]], "answer_start": [one.index(" ") + 1]}
         split, roles = one.split(), ["A0", "V", *["O"] * len(tags[2:])]
         words = {"words": split, "other": one.upper().split(), "gold": marks}
         found.append({
             "classify": {"text": one, "label": label, "other": two, "gold": gold},
-            "labels": {"text": one, "labels": "x|y;z" if n % 3 else "x;z", "other": two,
-                       "gold": "u|v", "a": n % 2, "b": n // 2 % 2},
+            "labels": {"text": one, "labels": "x|y;z" if n % 3 else "x;z", "gold": "u|v", **more},
             "similarity": {"text_a": one, "text_b": two, "label": n % 5, **other},
-            "scores": {"text": one, "scores": {"a": n % 5, "b": n % 3}, "other": two,
-                       "gold": {"u": n % 2}, "a": n % 2, "b": n / 2},
+            "scores": {"text": one, "scores": {"a": n % 5}, "gold": {"u": n % 2}, **more},
             "choose": {"context": one, "choices": [two, three], "label": n % 2, "other": three,
                        "gold": (n + 1) % 2},
-            "answer": {**question, "context": one, "answers": answers},
+            "answer": {"id": str(n), "question": two, "context": one, "answers": answers},
             "tag": {**words, "tags": tags},
             "roles": {**words, "predicate": 1, "tags": roles, "gold": roles[::-1]},
             "coref": {"words": [*split, *split], "clusters": [[[0, 2], [4, 5]], [[6, 7], [7, 8]]]},

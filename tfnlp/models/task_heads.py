@@ -200,19 +200,9 @@ class MentionHead(Head):
         return scores(ops.cast(h, "float32"), positions)
 
 
-HEADS = {
-    head.name: head
-    for head in (
-        ClassHead,
-        LabelHead,
-        ScoreHead,
-        ScoresHead,
-        ChoiceHead,
-        TagHead,
-        SpanHead,
-        MentionHead,
-    )  # fmt: skip
-}
+HEADS = {head.name: head for head in (
+    ClassHead, LabelHead, ScoreHead, ScoresHead, ChoiceHead, TagHead, SpanHead, MentionHead,
+)}  # fmt: skip
 
 
 def head_of(

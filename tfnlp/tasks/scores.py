@@ -19,6 +19,8 @@ from tfnlp.tasks.similarity import regression
 from tfnlp.tasks.task import Measures, Outputs, Prediction, Tensors
 from tfnlp.tasks.texts import TextPlayground, TextTask
 
+_MEASURES = ("pearson", "spearman", "mse")  # of each score
+
 
 class ScoresPlayground(TextPlayground):
     """The scores of texts on a page."""
@@ -131,19 +133,25 @@ class Scores(TextTask):
         They are `pearson/NAME` and so on; `pearson`, `spearman` and `mse` are their means.
         """
         for number, example in enumerate(examples, 1):
-            if self._other_scores(example):
-                raise ValueError(f"example {number} {self._other_scores(example)}")
-        gold = _columns(self.golds(examples), self.labels)
-        guess = _columns([p["scores"] for p in predictions], self.labels)
-        pairs = zip(zip(*gold, strict=True), zip(*guess, strict=True), strict=True)
-        found = dict(zip(self.labels, (regression(*pair) for pair in pairs), strict=True))
+            if other := self._other_scores(example):
+                raise ValueError(f"example {number} {other}")
+        found = self._by_score(self.golds(examples), [p["scores"] for p in predictions])
         values: Measures = {}
-        for measure in ("pearson", "spearman", "mse"):
+        for measure in _MEASURES:
             each = {name: row[measure] for name, row in found.items() if measure in row}
             if each:
                 values[measure] = sum(each.values()) / len(each)
             values |= {f"{measure}/{name}": value for name, value in each.items()}
         return values
+
+    def _by_score(
+        self, golds: Sequence[Mapping[str, float]], guesses: Sequence[Mapping[str, float]]
+    ) -> dict[str, Measures]:
+        """Return for each score what `regression` does."""
+        return {
+            name: regression([gold[name] for gold in golds], [guess[name] for guess in guesses])
+            for name in self.labels
+        }
 
     def perfect(self, example: Any) -> Prediction:
         return {"scores": dict(example.label)}
@@ -170,13 +178,12 @@ class Scores(TextTask):
         return report.scatter(gold.ravel().tolist(), guess.ravel().tolist(), title)
 
     def tables(self, rows: Sequence[report.Row]) -> list[report.Table]:
-        gold, guess = (_columns([row[name] for row in rows], self.labels)
-                       for name in ("gold", "scores"))  # fmt: skip
-        cells = []
-        for k, name in enumerate(self.labels):
-            found = regression([row[k] for row in gold], [row[k] for row in guess])
-            shown = (report.measure(found.get(m)) for m in ("pearson", "spearman", "mse"))
-            cells.append([name, *shown, f"{self.mean[k]:.3f}", f"{self.deviation[k]:.3f}"])
+        found = self._by_score(*([row[name] for row in rows] for name in ("gold", "scores")))
+        units = zip(self.mean, self.deviation, strict=True)
+        cells = [
+            [name, *(report.measure(row.get(m)) for m in _MEASURES), *map("{:.3f}".format, unit)]
+            for (name, row), unit in zip(found.items(), units, strict=True)
+        ]
         head = ["score", "Pearson", "Spearman", "squared error", "mean", "deviation"]
         return [report.Table("By score", head, cells)]
 
