@@ -95,6 +95,22 @@ def test_blocks_are_the_sum_over_their_pairs(layer, size, monkeypatch):
         np.testing.assert_allclose(g, w, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_both_forms_have_the_same_losses_and_gradients(use_bias):
+    softmax = make(HierarchicalSoftmax, (None, P), use_bias=use_bias)
+    rng = np.random.default_rng(3)
+    x = tf.constant(rng.standard_normal((9, P)).astype("float32"))
+    steps = softmax.paths(rng.integers(0, V, 9).astype("int32"))
+    sources = [x, softmax.kernel, *([softmax.bias] if use_bias else [])]
+    plain, existing = (
+        gradients(lambda: form(x, *steps), sources)  # noqa: B023
+        for form in (softmax.plain_losses, softmax.losses_of_existing)
+    )
+    np.testing.assert_allclose(existing[0], plain[0], rtol=1e-6)
+    for found, want in zip(without_rows(existing[1]), without_rows(plain[1]), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+
 def test_huge_scores_give_finite_losses_and_gradients():
     softmax = make(HierarchicalSoftmax, (None, P), scale=300.0)
     x, y = tf.ones((4, P)), np.array([0, 5, 11, 29], "int32")

@@ -11,9 +11,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from tfnlp.layers.base import Layer, Shape, Tensor, as_ids, check_positive
+from tfnlp.layers.base import Layer, Shape, Tensor, as_ids
 from tfnlp.layers.word_embedding import look_up
-from tfnlp.layers.word_losses import WordLoss, check_block, pair_losses
+from tfnlp.layers.word_losses import WindowLoss, pair_losses
 
 _GROUP = 8  # centres whose paths are multiplied with the same words, at most
 
@@ -90,12 +90,32 @@ class HierarchicalSoftmax(Layer):
     def call(self, inputs: Tensor, targets: Tensor | None = None) -> Tensor:
         if targets is None:
             return self._log_probabilities(ops.cast(inputs, "float32"))
-        nodes, turns = self.paths(targets)  # [..., D]
-        rows = look_up(self.kernel, nodes)  # [..., D, P]
-        scores = ops.matmul(rows, ops.cast(inputs, "float32")[..., None])[..., 0]  # [..., D]
+        x = ops.cast(ops.reshape(inputs, (-1, inputs.shape[-1])), "float32")  # [N, P]
+        nodes, turns = self.paths(ops.reshape(targets, (-1,)))  # [N, D]
+        # Only TensorFlow has arrays whose size depends on values.
+        existing = keras.backend.backend() == "tensorflow"
+        losses = (self.losses_of_existing if existing else self.plain_losses)(x, nodes, turns)
+        return ops.reshape(losses, ops.shape(targets))
+
+    def plain_losses(self, x: Tensor, nodes: Tensor, turns: Tensor) -> Tensor:
+        """Return `-log P` `[N]` of paths `[N, D]`, see `paths`, given x `[N, P]`."""
+        scores = ops.matmul(look_up(self.kernel, nodes), x[..., None])[..., 0]  # [N, D]
         if self.bias is not None:
             scores += look_up(self.bias, nodes)
         return ops.sum(ops.softplus(-turns * scores) * ops.abs(turns), -1)
+
+    def losses_of_existing(self, x: Tensor, nodes: Tensor, turns: Tensor) -> Tensor:
+        """Return what `plain_losses` returns, but look up only steps that there are, half of N D.
+
+        Needs a backend whose arrays may have a size that is known only from values.
+        """
+        owners, steps = ops.nonzero(turns)  # [M] each, owners rising
+        places = ops.cast(owners, "int32") * turns.shape[1] + ops.cast(steps, "int32")
+        nodes, turns = (ops.take(ops.reshape(a, (-1,)), places) for a in (nodes, turns))
+        scores = ops.sum(look_up(self.kernel, nodes) * ops.take(x, owners, axis=0), -1)
+        if self.bias is not None:
+            scores += look_up(self.bias, nodes)
+        return ops.segment_sum(ops.softplus(-turns * scores), owners, ops.shape(x)[0])
 
     def paths(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return the nodes on the way to each word, and d: 1 for left, -1 for right, 0: no node.
@@ -129,53 +149,25 @@ class HierarchicalSoftmax(Layer):
         return keras.KerasTensor((*inputs.shape[:-1], *last), dtype="float32")
 
 
-class _HierarchicalWindows(WordLoss):
+class _HierarchicalWindows(WindowLoss):
     """The base of both losses: the tree, with vectors of nodes that are initially zero."""
 
     def __init__(
         self, vocab_size: int, window: int = 5, depth: int | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        check_positive(window=window)
-        self.vocab_size = vocab_size
-        self.window = window
+        super().__init__(vocab_size, window, **kwargs)
         self.depth = depth
         self.softmax = HierarchicalSoftmax(
             vocab_size, depth, use_bias=False, dtype=self.dtype_policy, name="softmax"
         )
 
     def build(self, inputs_shape: Shape) -> None:
-        check_block(inputs_shape[-2], self.window)
+        super().build(inputs_shape)
         self.softmax.build(inputs_shape)
 
     def set_counts(self, counts: np.ndarray) -> None:
         """Take the Huffman tree of words with these frequencies, see `HierarchicalSoftmax`."""
         self.softmax.set_counts(counts)
-
-    def _groups(
-        self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return neighbouring centres of a block together: they share the words around them.
-
-        G centres a group are few, so that most of the products of all centres of a group with all
-        words around it are of pairs that count.
-
-        Returns:
-            the words' vectors, float32 `[BL/G, G + 2W, D]`; whether each is in the window of a
-            centre, float32 `[BL/G, G, G + 2W]` of 0 and 1; the centres, int32 `[BL/G, G]`.
-        """
-        size = word_ids.shape[1] - 2 * self.window
-        group = max(n for n in range(1, _GROUP + 1) if size % n == 0)
-        around = group + 2 * self.window
-        starts = range(0, size, group)
-        near = ops.stack([inputs[:, start : start + around] for start in starts], 1)
-        near = ops.reshape(ops.cast(near, "float32"), (-1, around, inputs.shape[-1]))
-        places = np.arange(-self.window, group + self.window) - np.arange(group)[:, None]
-        before, behind = (ops.reshape(x, (-1, group, 1)) for x in (left, right))
-        inside = ops.where(places < 0, before >= -places, behind >= places)
-        real = ops.cast(inside, "float32") * (places != 0).astype("float32")
-        centres = word_ids[:, self.window : self.window + size]
-        return near, real, ops.reshape(centres, (-1, group))
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -197,15 +189,28 @@ class HierarchicalSkipGramLoss(_HierarchicalWindows):
     """
 
     def call(self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        near, real, centres = self._groups(inputs, word_ids, left, right)
-        nodes, turns = self.softmax.paths(centres)  # [N, G, D]
-        steps, around = centres.shape[1] * nodes.shape[-1], near.shape[1]
+        # Neighbouring centres share the words around them, and few centres at a time are enough
+        # that most products of their paths with these words are of pairs that count.
+        size, window = self.block_size, self.window
+        group = max(n for n in range(1, _GROUP + 1) if size % n == 0)
+        around = group + 2 * window
+        starts = np.arange(0, size, group)[:, None]
+        # Parts of the block by a product, as slices have slow gradients.
+        parts = np.eye(size + 2 * window, dtype="float32")[starts + np.arange(around)]
+        near = ops.matmul(parts.reshape(-1, size + 2 * window), ops.cast(inputs, "float32"))
+        near = ops.reshape(near, (-1, around, inputs.shape[-1]))
+        places = np.arange(-window, group + window) - np.arange(group)[:, None]
+        before, behind = (ops.reshape(x, (-1, group, 1)) for x in (left, right))
+        inside = ops.where(places < 0, before >= -places, behind >= places)
+        real = ops.cast(inside, "float32") * (places != 0).astype("float32")
+        nodes, turns = self.softmax.paths(ops.reshape(self.centres(word_ids), (-1, group)))
+        steps = group * nodes.shape[-1]
         rows = look_up(self.softmax.kernel, ops.reshape(nodes, (-1, steps)))
         scores = ops.einsum("nsd,ncd->nsc", rows, near) * ops.reshape(turns, (-1, steps, 1))
         weights = ops.abs(turns)[..., None] * real[:, :, None]  # [N, G, D, G + 2W]
         weights = ops.reshape(weights, (-1, steps, around))
         losses = pair_losses(scores, weights, ops.zeros((1, 1, around)), steps)  # no negatives
-        return ops.sum(ops.reshape(losses, (-1, left.shape[1] // centres.shape[1])), 1)
+        return ops.sum(ops.reshape(losses, (-1, size // group)), 1)
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -224,11 +229,8 @@ class HierarchicalCBOWLoss(_HierarchicalWindows):
     of_means = True
 
     def call(self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        near, real, centres = self._groups(inputs, word_ids, left, right)
-        found = ops.sum(real, -1, keepdims=True)  # [N, G, 1]
-        means = ops.matmul(real / ops.maximum(found, 1.0), near)  # [N, G, D]
-        losses = self.softmax(means, centres) * ops.minimum(found[..., 0], 1.0)  # [N, G]
-        return ops.sum(ops.reshape(losses, (-1, left.shape[1])), 1)
+        means, real = self.means(ops.cast(inputs, "float32"), left, right)
+        return ops.sum(self.softmax(means, self.centres(word_ids)) * real[..., 0], 1)
 
 
 def huffman_tree(counts: np.ndarray) -> np.ndarray:

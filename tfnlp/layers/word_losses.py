@@ -21,12 +21,6 @@ from tfnlp.layers.kernels.backend import beside, with_gradient
 from tfnlp.layers.word_embedding import look_up
 
 
-def check_block(words: int | None, window: int) -> None:
-    """Raise a ValueError if a block has no centres."""
-    if words is None or words <= 2 * window:
-        raise ValueError(f"{words} words a block; expected more than twice the window={window}")
-
-
 class WordLoss(Layer):
     """The base of losses of word vectors, float32 `[B]` under any policy."""
 
@@ -40,24 +34,25 @@ class WordLoss(Layer):
         return keras.KerasTensor(inputs.shape[:1], dtype="float32")
 
 
-class _NegativeSampling(WordLoss):
-    """The base of both losses: the table of output vectors u, initially zero, and the windows."""
+class WindowLoss(WordLoss):
+    """The base of losses of the words in windows: blocks of L centres, W words on either side."""
 
-    def __init__(
-        self, vocab_size: int, window: int = 5, negatives: float = 5.0, **kwargs: Any
-    ) -> None:
+    def __init__(self, vocab_size: int, window: int = 5, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_positive(vocab_size=vocab_size, window=window)
-        if not negatives > 0:
-            raise ValueError(f"negatives={negatives} must be above 0")
         self.vocab_size = vocab_size
         self.window = window
-        self.negatives = negatives
 
     def build(self, inputs_shape: Shape) -> None:
-        self.kernel = self.float32_weight("kernel", (self.vocab_size, inputs_shape[-1]))
-        check_block(inputs_shape[-2], self.window)
-        self.block_size = inputs_shape[-2] - 2 * self.window
+        words = inputs_shape[-2]
+        if words is None or words <= 2 * self.window:
+            more = f"expected more than twice the window={self.window}"
+            raise ValueError(f"{words} words a block; {more}")
+        self.block_size = words - 2 * self.window
+
+    def centres(self, word_ids: Tensor) -> Tensor:
+        """Return the centres, int32 `[B, L]`, of a block's words `[B, L + 2W]`."""
+        return word_ids[:, self.window : self.window + self.block_size]
 
     @functools.cached_property
     def _bands(self) -> np.ndarray:
@@ -73,25 +68,48 @@ class _NegativeSampling(WordLoss):
         inside &= distance != 0
         return inside.reshape(size, (window + 1) ** 2, -1).astype("float32")
 
-    def _rows(self, word_ids: Tensor, negative_ids: Tensor) -> tuple[Tensor, Tensor | None, int]:
-        """Return u of centres and negatives, `[B, L + N, D]`, `_shifts` of the same, and L."""
-        size = self.block_size
-        centres = word_ids[:, self.window : self.window + size]
-        # One lookup for both: each table's gradient is one list of rows.
-        ids = as_ids(ops.concatenate([centres, negative_ids], 1))
-        return look_up(self.kernel, ids), self._shifts(ids), size
-
-    def _shifts(self, ids: Tensor) -> Tensor | None:
-        """Return what is added to the scores of words, float32 `[B, L + N]`; None: nothing."""
-        return None
-
-    def _band(self, left: Tensor, right: Tensor) -> Tensor:
+    def band(self, left: Tensor, right: Tensor) -> Tensor:
         """Return float32 `[B, L, L + 2W]`: 1 where a word is in the window of a centre, else 0."""
         places, windows = self._bands.shape[:2]
         kind = left * (self.window + 1) + right + ops.arange(places, dtype="int32") * windows
         return ops.take(
             ops.convert_to_tensor(self._bands.reshape(places * windows, -1)), as_ids(kind), axis=0
         )
+
+    def means(self, inputs: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the means of the vectors in the windows, and 1, or 0 for an empty window.
+
+        They are float32 `[B, L, D]` and `[B, L, 1]`.
+        """
+        found = ops.cast(left + right, "float32")[..., None]  # [B, L, 1]
+        shares = self.band(left, right) / ops.maximum(found, 1.0)  # [B, L, L + 2W]
+        return ops.matmul(shares, inputs), ops.minimum(found, 1.0)
+
+
+class _NegativeSampling(WindowLoss):
+    """The base of both losses: the table of output vectors u, initially zero."""
+
+    def __init__(
+        self, vocab_size: int, window: int = 5, negatives: float = 5.0, **kwargs: Any
+    ) -> None:
+        super().__init__(vocab_size, window, **kwargs)
+        if not negatives > 0:
+            raise ValueError(f"negatives={negatives} must be above 0")
+        self.negatives = negatives
+
+    def build(self, inputs_shape: Shape) -> None:
+        super().build(inputs_shape)
+        self.kernel = self.float32_weight("kernel", (self.vocab_size, inputs_shape[-1]))
+
+    def _rows(self, word_ids: Tensor, negative_ids: Tensor) -> tuple[Tensor, Tensor | None, int]:
+        """Return u of centres and negatives, `[B, L + N, D]`, `_shifts` of the same, and L."""
+        # One lookup for both: each table's gradient is one list of rows.
+        ids = as_ids(ops.concatenate([self.centres(word_ids), negative_ids], 1))
+        return look_up(self.kernel, ids), self._shifts(ids), self.block_size
+
+    def _shifts(self, ids: Tensor) -> Tensor | None:
+        """Return what is added to the scores of words, float32 `[B, L + N]`; None: nothing."""
+        return None
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -130,7 +148,7 @@ class SkipGramLoss(_NegativeSampling):
         scores = ops.einsum("bld,bcd->blc", rows, inputs)  # [B, L + N, L + 2W]
         if shifts is not None:
             scores += shifts[..., None]
-        band = self._band(left, right)
+        band = self.band(left, right)
         weights = ops.sum(band, 1, keepdims=True)  # [B, 1, L + 2W], pairs of each word
         weights *= self.negatives / negative_ids.shape[1]
         return pair_losses(scores, band, weights, size)
@@ -157,10 +175,7 @@ class CBOWLoss(_NegativeSampling):
     ) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         rows, shifts, size = self._rows(word_ids, negative_ids)
-        found = ops.cast(left + right, "float32")[..., None]  # [B, L, 1]
-        shares = self._band(left, right) / ops.maximum(found, 1.0)  # [B, L, L + 2W]
-        means = ops.matmul(shares, inputs)  # [B, L, D]
-        real = ops.minimum(found, 1.0)  # [B, L, 1]
+        means, real = self.means(inputs, left, right)
         centres, noise = ops.split(rows, [size], axis=1)  # slices would have a slow gradient
         true = ops.sum(centres * means, -1, keepdims=True)  # [B, L, 1]
         false = ops.einsum("bld,bnd->bln", means, noise)  # [B, L, N]
