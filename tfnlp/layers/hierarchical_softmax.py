@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from tfnlp.layers.base import Layer, Shape, Tensor, as_ids
-from tfnlp.layers.word_embedding import look_up
+from tfnlp.layers.word_embedding import existing, look_up
 from tfnlp.layers.word_losses import WindowLoss, pair_losses
 
 _GROUP = 8  # centres whose paths are multiplied with the same words, at most
@@ -93,8 +93,8 @@ class HierarchicalSoftmax(Layer):
         x = ops.cast(ops.reshape(inputs, (-1, inputs.shape[-1])), "float32")  # [N, P]
         nodes, turns = self.paths(ops.reshape(targets, (-1,)))  # [N, D]
         # Only TensorFlow has arrays whose size depends on values.
-        existing = keras.backend.backend() == "tensorflow"
-        losses = (self.losses_of_existing if existing else self.plain_losses)(x, nodes, turns)
+        dynamic = keras.backend.backend() == "tensorflow"
+        losses = (self.losses_of_existing if dynamic else self.plain_losses)(x, nodes, turns)
         return ops.reshape(losses, ops.shape(targets))
 
     def plain_losses(self, x: Tensor, nodes: Tensor, turns: Tensor) -> Tensor:
@@ -105,12 +105,8 @@ class HierarchicalSoftmax(Layer):
         return ops.sum(ops.softplus(-turns * scores) * ops.abs(turns), -1)
 
     def losses_of_existing(self, x: Tensor, nodes: Tensor, turns: Tensor) -> Tensor:
-        """Return what `plain_losses` returns, but look up only steps that there are, half of N D.
-
-        Needs a backend whose arrays may have a size that is known only from values.
-        """
-        owners, steps = ops.nonzero(turns)  # [M] each, owners rising
-        places = ops.cast(owners, "int32") * turns.shape[1] + ops.cast(steps, "int32")
+        """Return what `plain_losses` returns, but look up existing steps alone, half of N D."""
+        owners, places = existing(turns != 0.0)
         nodes, turns = (ops.take(ops.reshape(a, (-1,)), places) for a in (nodes, turns))
         scores = ops.sum(look_up(self.kernel, nodes) * ops.take(x, owners, axis=0), -1)
         if self.bias is not None:

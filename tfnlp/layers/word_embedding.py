@@ -126,13 +126,20 @@ def plain_sums(table: Tensor, rows: Tensor) -> Tensor:
 def sums_of_existing(table: Tensor, rows: Tensor) -> Tensor:
     """Return what `plain_sums` returns, but read only the rows that there are.
 
-    Most words have far fewer n-grams than G. Needs a backend whose arrays may have a size that is
-    known only from values.
+    Most words have far fewer n-grams than G.
     """
-    owners, places = ops.nonzero(rows >= 0)  # [M] each, owners rising
-    places = ops.cast(owners, "int32") * rows.shape[1] + ops.cast(places, "int32")
+    owners, places = existing(rows >= 0)
     found = look_up(table, ops.take(ops.reshape(rows, (-1,)), places))  # [M, H]
     return ops.segment_sum(found, owners, num_segments=ops.shape(rows)[0])
+
+
+def existing(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return where a mask `[N, G]` is true: rows n, rising, and places `n G + g`, int32 `[M]` each.
+
+    Needs a backend whose arrays may have a size that is known only from values.
+    """
+    rows, columns = (ops.cast(x, "int32") for x in ops.nonzero(mask))
+    return rows, rows * mask.shape[1] + columns
 
 
 def look_up(table: Tensor, ids: Tensor) -> Tensor:
