@@ -8,7 +8,7 @@ from keras import ops
 
 from tfnlp.layers import LogitBias, TokenEmbedding
 from tfnlp.layers.base import Tensor
-from tfnlp.layers.kernels.backend import forms
+from tfnlp.layers.kernels.backend import by_target, forms
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, positions_of, vocabulary_loss
 from tfnlp.optional_tensorflow import tf
 
@@ -26,12 +26,7 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> Tensor:
     Returns:
         float32 `[...]`.
     """
-    logits = ops.cast(logits, "float32")
-    if keras.backend.backend() != "tensorflow":
-        flat = ops.reshape(logits, (-1, logits.shape[-1]))  # [N, V]
-        flat_ids = ops.cast(ops.reshape(ids, (-1,)), "int32")
-        return ops.reshape(cross_entropy_of_rows(flat, flat_ids), ops.shape(ids))
-    return ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
+    return smoothed_cross_entropy(logits, ids, 0.0)
 
 
 def best_class(logits: Tensor) -> Tensor:
@@ -63,9 +58,12 @@ def smoothed_cross_entropy(logits: Tensor, ids: Tensor, epsilon: float = 0.1) ->
     size, shape = logits.shape[-1], ops.shape(ids)
     flat = ops.cast(ops.reshape(logits, (-1, size)), "float32")  # [N, V]
     flat_ids = ops.cast(ops.reshape(ids, (-1,)), "int32")
-    # XLA fuses the formula; TensorFlow's kernels make a pass for each of its operations.
-    losses = _in_place if keras.backend.backend() == "tensorflow" else cross_entropy_of_rows
-    return ops.reshape(losses(flat, flat_ids, epsilon), shape)
+    if keras.backend.backend() == "tensorflow":
+        # XLA fuses the formula; TensorFlow's kernels make a pass for each of its operations.
+        losses = by_target(cross_entropy_of_rows, _in_place, flat, flat_ids, epsilon)
+    else:
+        losses = cross_entropy_of_rows(flat, flat_ids, epsilon)
+    return ops.reshape(losses, shape)
 
 
 def _in_place(z: Tensor, ids: Tensor, epsilon: float) -> Tensor:
