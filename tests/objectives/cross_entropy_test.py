@@ -59,3 +59,11 @@ def test_a_tied_softmax_takes_batches_of_known_and_unknown_size(rows, whole, mon
     np.testing.assert_allclose(loss, (reference(z, ids) * weights).sum(), rtol=1e-5)
     np.testing.assert_allclose(hits, ((z.argmax(-1) == ids) * weights).sum(), rtol=1e-5)
     assert 0 < hits < weights.sum() and keras.backend.backend() == "tensorflow"
+
+
+def test_the_number_of_classes_may_be_unknown_until_the_call():
+    z, ids = np.float32([[1, 2, 3], [0, 5, 1]]), np.int32([2, 0])
+    shapes = [tf.TensorSpec((None, None)), tf.TensorSpec((None,), tf.int32)]
+    found = tf.function(losses.cross_entropy, input_signature=shapes)(z, ids)
+    want = np.log(np.exp(z).sum(1)) - z[[0, 1], ids]
+    np.testing.assert_allclose(found, want, rtol=1e-6)

@@ -55,7 +55,7 @@ def smoothed_cross_entropy(logits: Tensor, ids: Tensor, epsilon: float = 0.1) ->
     Returns:
         losses, float32 `[...]`.
     """
-    size, shape = logits.shape[-1], ops.shape(ids)
+    size, shape = ops.shape(logits)[-1], ops.shape(ids)  # of answers V is a text's length
     flat = ops.cast(ops.reshape(logits, (-1, size)), "float32")  # [N, V]
     flat_ids = ops.cast(ops.reshape(ids, (-1,)), "int32")
     if keras.backend.backend() == "tensorflow":
