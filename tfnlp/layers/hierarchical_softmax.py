@@ -187,18 +187,15 @@ class HierarchicalSkipGramLoss(_HierarchicalWindows):
     def call(self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor) -> Tensor:
         # Neighbouring centres share the words around them, and few centres at a time are enough
         # that most products of their paths with these words are of pairs that count.
-        size, window = self.block_size, self.window
+        size, words = self.block_size, inputs.shape[1]
         group = max(n for n in range(1, _GROUP + 1) if size % n == 0)
-        around = group + 2 * window
-        starts = np.arange(0, size, group)[:, None]
+        around = group + 2 * self.window
+        places = np.arange(0, size, group)[:, None] + np.arange(around)
         # Parts of the block by a product, as slices have slow gradients.
-        parts = np.eye(size + 2 * window, dtype="float32")[starts + np.arange(around)]
-        near = ops.matmul(parts.reshape(-1, size + 2 * window), ops.cast(inputs, "float32"))
+        parts = np.eye(words, dtype="float32")[places].reshape(-1, words)
+        near = ops.matmul(parts, ops.cast(inputs, "float32"))
         near = ops.reshape(near, (-1, around, inputs.shape[-1]))
-        places = np.arange(-window, group + window) - np.arange(group)[:, None]
-        before, behind = (ops.reshape(x, (-1, group, 1)) for x in (left, right))
-        inside = ops.where(places < 0, before >= -places, behind >= places)
-        real = ops.cast(inside, "float32") * (places != 0).astype("float32")
+        real = self.band(*(ops.reshape(x, (-1, group)) for x in (left, right)))
         nodes, turns = self.softmax.paths(ops.reshape(self.centres(word_ids), (-1, group)))
         steps = group * nodes.shape[-1]
         rows = look_up(self.softmax.kernel, ops.reshape(nodes, (-1, steps)))

@@ -34,6 +34,20 @@ class WordLoss(Layer):
         return keras.KerasTensor(inputs.shape[:1], dtype="float32")
 
 
+@functools.cache
+def _bands(size: int, window: int) -> np.ndarray:
+    """Return the words in the window of each centre, for each `left (W + 1) + right`.
+
+    float32 `[L, (W + 1)^2, L + 2W]`, L = `size`.
+    """
+    reach = np.arange(window + 1)
+    distance = np.arange(-window, size + window) - np.arange(size)[:, None]  # [L, L + 2W]
+    distance = distance[:, None, None, :]
+    inside = (distance >= -reach[:, None, None]) & (distance <= reach[:, None])
+    inside &= distance != 0
+    return inside.reshape(size, (window + 1) ** 2, -1).astype("float32")
+
+
 class WindowLoss(WordLoss):
     """The base of losses of the words in windows: blocks of L centres, W words on either side."""
 
@@ -54,27 +68,16 @@ class WindowLoss(WordLoss):
         """Return the centres, int32 `[B, L]`, of a block's words `[B, L + 2W]`."""
         return word_ids[:, self.window : self.window + self.block_size]
 
-    @functools.cached_property
-    def _bands(self) -> np.ndarray:
-        """The words in the window of each centre, for each `left (W + 1) + right`.
-
-        float32 `[L, (W + 1)^2, L + 2W]`.
-        """
-        size, window = self.block_size, self.window
-        reach = np.arange(window + 1)
-        distance = np.arange(-window, size + window) - np.arange(size)[:, None]  # [L, L + 2W]
-        distance = distance[:, None, None, :]
-        inside = (distance >= -reach[:, None, None]) & (distance <= reach[:, None])
-        inside &= distance != 0
-        return inside.reshape(size, (window + 1) ** 2, -1).astype("float32")
-
     def band(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return float32 `[B, L, L + 2W]`: 1 where a word is in the window of a centre, else 0."""
-        places, windows = self._bands.shape[:2]
+        """Return 1 where a word is in the window of a centre, else 0: float32 `[B, L, L + 2W]`.
+
+        Args:
+            left, right: as in the call; or int32 `[B, L]` of parts of blocks.
+        """
+        places, windows = left.shape[1], (self.window + 1) ** 2
+        table = _bands(places, self.window).reshape(places * windows, -1)
         kind = left * (self.window + 1) + right + ops.arange(places, dtype="int32") * windows
-        return ops.take(
-            ops.convert_to_tensor(self._bands.reshape(places * windows, -1)), as_ids(kind), axis=0
-        )
+        return ops.take(ops.convert_to_tensor(table), as_ids(kind), axis=0)
 
     def means(self, inputs: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Return the means of the vectors in the windows, and 1, or 0 for an empty window.
